@@ -1,0 +1,122 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Path is where the file is when no flag says otherwise.
+const Path = "/etc/gpuhooks/gpuhooks.toml"
+
+// maxSize bounds what is read: a configuration is small, a mistake may be large.
+const maxSize = 1 << 20
+
+// Load reads the file for a command that a person runs: a missing file is an
+// error only if must is set, anything unknown or out of range is an error that
+// names file, line and key. The returned Config is usable only without an error.
+func Load(path string, must bool) (Config, error) {
+	c, unknown, err := read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !must:
+		return Default(), nil
+	case err != nil:
+		return c, err
+	case len(unknown) > 0:
+		return c, errors.Join(unknown...)
+	}
+	return c, nil
+}
+
+// LoadHook reads the file for a hook, which must go on whatever it finds: a
+// missing file is the defaults; a broken one is the last good copy kept in
+// lastGood, else the defaults; unknown keys are warnings. problems is what must
+// be said; broken says that the file itself was not used.
+func LoadHook(path, lastGood string) (c Config, problems []error, broken bool) {
+	c, unknown, err := read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Default(), nil, false
+	case err == nil:
+		return c, unknown, false
+	}
+	problems = append(problems, err)
+	if c, _, err := read(lastGood); err == nil {
+		return c, append(problems, fmt.Errorf("%s: using the last good copy %s", path, lastGood)), true
+	}
+	return Default(), append(problems, fmt.Errorf("%s: using the built-in defaults", path)), true
+}
+
+// read decodes over the defaults and validates. Unknown keys come back apart
+// from the error, because hooks and people judge them differently.
+func read(path string) (Config, []error, error) {
+	c := Default()
+	f, err := os.Open(path)
+	if err != nil {
+		return c, nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil {
+		return c, nil, err
+	} else if !st.Mode().IsRegular() {
+		return c, nil, fmt.Errorf("%s: not a regular file", path)
+	} else if st.Size() > maxSize {
+		return c, nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, nil, err
+	}
+	md, err := toml.Decode(string(text), &c)
+	var pe toml.ParseError
+	if errors.As(err, &pe) {
+		return c, nil, fmt.Errorf("%s:%d: %s", path, pe.Position.Line, strings.TrimPrefix(pe.Message, "toml: "))
+	} else if err != nil {
+		return c, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var unknown []error
+	for _, k := range md.Undecoded() {
+		unknown = append(unknown, fmt.Errorf("%s:%d: unknown key %q%s", path, lineOf(string(text), k), k.String(), suggest(k)))
+	}
+	if err := c.validate(func(key string) string {
+		return fmt.Sprintf("%s:%d", path, lineOf(string(text), strings.Split(key, ".")))
+	}); err != nil {
+		return c, unknown, err
+	}
+	return c, unknown, nil
+}
+
+// Keep stores a copy of a configuration that loaded without an error, for the
+// day on which the file is broken. A copy that is already equal is left alone.
+func Keep(path, lastGood string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(lastGood); err == nil && string(old) == string(text) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(lastGood), 0o755); err != nil {
+		return err
+	}
+	tmp := lastGood + fmt.Sprintf(".%d", os.Getpid())
+	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, lastGood)
+}
+
+// Off says whether the file `off` lies beside the configuration: every hook
+// looks for it first and then does nothing.
+func Off(path string) bool {
+	_, err := os.Lstat(filepath.Join(filepath.Dir(path), "off"))
+	return err == nil
+}
+
+// LastGood is where the last good copy of the configuration at path lies.
+func LastGood(state string) string { return filepath.Join(state, "last-good.toml") }

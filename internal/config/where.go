@@ -1,0 +1,76 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// lineOf finds the line on which a key stands, so that an error about a value
+// can name it: the TOML library tells positions only for syntax errors. It
+// reads table headers and bare `key =` lines, which is how such files are
+// written; 0 means not found (a default value).
+func lineOf(text string, key toml.Key) int {
+	table := ""
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			if end := strings.IndexByte(line, ']'); end > 0 {
+				table = strings.Trim(line[:end], "[] ")
+			}
+			if table == strings.Join(key, ".") {
+				return i + 1
+			}
+			continue
+		}
+		name, _, ok := strings.Cut(line, "=")
+		if !ok {
+			continue
+		}
+		full := strings.Trim(strings.TrimSpace(name), `"'`)
+		if table != "" {
+			full = table + "." + full
+		}
+		if full == strings.Join(key, ".") {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// suggest lists what is allowed where an unknown key stands.
+func suggest(key toml.Key) string {
+	t := reflect.TypeFor[Config]()
+	for _, part := range key[:len(key)-1] {
+		if t.Kind() == reflect.Map {
+			t = t.Elem()
+			continue
+		}
+		t = field(t, part)
+		if t == nil {
+			return ""
+		}
+	}
+	if t.Kind() != reflect.Struct {
+		return ""
+	}
+	var names []string
+	for f := range t.Fields() {
+		names = append(names, f.Tag.Get("toml"))
+	}
+	return " (allowed here: " + strings.Join(names, ", ") + ")"
+}
+
+// field returns the type of the field with that TOML name, or nil.
+func field(t reflect.Type, name string) reflect.Type {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for f := range t.Fields() {
+		if f.Tag.Get("toml") == name {
+			return f.Type
+		}
+	}
+	return nil
+}
