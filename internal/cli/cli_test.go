@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// tool is a program with every way to end.
+func tool(env Env) *cobra.Command {
+	root := &cobra.Command{Use: "gpu-tool", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	fail := func(use string, err error) {
+		c := &cobra.Command{Use: use, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return err }}
+		c.Flags().Bool("json", false, "")
+		root.AddCommand(c)
+	}
+	fail("plain", errors.New("slurm.conf: /etc/x: not found"))
+	fail("verdict", Exit(Failed))
+	fail("fine", Exit(OK))
+	fail("hinted", &ExitError{Code: Usage, Err: errors.New("bad key"), Hint: "see gpuhooks.toml"})
+	fail("two", errors.Join(errors.New("one"), errors.New("two\nlines")))
+	return root
+}
+
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"", OK, ""},
+		{"fine", OK, ""},
+		{"verdict", Failed, ""},
+		{"plain", Blind, "gpu-tool: error: slurm.conf: /etc/x: not found\n"},
+		{"hinted", Usage, "gpu-tool: error: bad key\ngpu-tool: hint: see gpuhooks.toml\n"},
+		{"two", Blind, "gpu-tool: error: one\ngpu-tool: error: two lines\n"},
+		{"nosuch", Usage, "gpu-tool: error: unknown command \"nosuch\" for \"gpu-tool\"\ngpu-tool: hint: see gpu-tool --help\n"},
+		{"--nosuch", Usage, "gpu-tool: error: unknown flag: --nosuch\ngpu-tool: hint: see gpu-tool --help\n"},
+		{"plain extra", Usage, "gpu-tool: error: unknown command \"extra\" for \"gpu-tool plain\"\ngpu-tool: hint: see gpu-tool plain --help\n"},
+		{"hinted --json", Usage, "{\n  \"schema\": \"gpuhooks.error/1\",\n  \"error\": \"bad key\",\n  \"hint\": \"see gpuhooks.toml\",\n  \"code\": 2\n}\n"},
+	} {
+		var out, err bytes.Buffer
+		env := Env{Program: "gpu-tool", Args: strings.Fields(c.args), Stdout: &out, Stderr: &err}
+		if got := Run(env, tool); got != c.code || err.String() != c.stderr || out.Len() != 0 {
+			t.Errorf("%q: exit %d, stderr %q, stdout %q; want exit %d, stderr %q", c.args, got, err.String(), out.String(), c.code, c.stderr)
+		}
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	var out bytes.Buffer
+	env := Env{Program: "gpu-tool", Args: []string{"--version"}, Stdout: &out, Stderr: &out}
+	if code := Run(env, tool); code != OK || !strings.HasPrefix(out.String(), "gpu-tool ") {
+		t.Errorf("exit %d, %q", code, out.String())
+	}
+}
+
+func TestFromBuildInfo(t *testing.T) {
+	info := func(v string, settings ...debug.BuildSetting) *debug.BuildInfo {
+		return &debug.BuildInfo{Main: debug.Module{Version: v}, Settings: settings}
+	}
+	rev := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef"}
+	for want, in := range map[string]*debug.BuildInfo{
+		"v1.2.3":                   info("v1.2.3"),
+		"devel":                    info("(devel)"),
+		"devel-0123456789ab":       info("", rev),
+		"devel-0123456789ab+dirty": info("(devel)", rev, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
+	} {
+		if got := fromBuildInfo(in); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":                         "plain",
+		"two\nlines\r\n":                "two lines",
+		"\x1b[31mred\x1b[0m":            "?[31mred?[0m",
+		"bad \xff utf8":                 "bad ? utf8",
+		"direction \u202e override":     "direction ? override",
+		strings.Repeat("é", 5000):       strings.Repeat("é", 1000) + "…",
+		"x" + strings.Repeat("é", 5000): "x" + strings.Repeat("é", 999) + "…",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("Clean(%.40q) = %.40q (%d bytes), want %.40q (%d)", in, got, len(got), want, len(want))
+		}
+	}
+}
+
+func TestHookSurvivesPanics(t *testing.T) {
+	var err bytes.Buffer
+	log := NewLog(Env{Program: "gpu-prolog", Stderr: &err})
+	if code := Hook(log, func() int { var m map[string]int; m["x"] = 1; return 1 }); code != OK {
+		t.Errorf("a panic ended with %d", code)
+	}
+	if !strings.HasPrefix(err.String(), "gpu-prolog: error: internal fault: assignment to entry in nil map\n") {
+		t.Errorf("logged %q", err.String())
+	}
+	for want, got := range map[int]int{OK: 0, Failed: 1} {
+		if code := Hook(log, func() int { return got }); code != want {
+			t.Errorf("exit %d, want %d", code, want)
+		}
+	}
+	if code := Hook(log, func() int { return 3 }); code != Failed {
+		t.Errorf("a hook ended with %d: Slurm knows 0 and 1", code)
+	}
+	done := make(chan bool)
+	Go(log, func() { defer close(done); panic("in a goroutine") })
+	<-done
+}
