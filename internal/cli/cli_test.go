@@ -95,10 +95,10 @@ func TestClean(t *testing.T) {
 func TestHookSurvivesPanics(t *testing.T) {
 	var err bytes.Buffer
 	log := NewLog(Env{Program: "gpu-prolog", Stderr: &err})
-	if code := Hook(log, func() int { var m map[string]int; m["x"] = 1; return 1 }); code != OK {
+	if code := Hook(log, func() int { panic("no such GPU") }); code != OK {
 		t.Errorf("a panic ended with %d", code)
 	}
-	if !strings.HasPrefix(err.String(), "gpu-prolog: error: internal fault: assignment to entry in nil map\n") {
+	if !strings.HasPrefix(err.String(), "gpu-prolog: error: internal fault: no such GPU\n") {
 		t.Errorf("logged %q", err.String())
 	}
 	for want, got := range map[int]int{OK: 0, Failed: 1} {
