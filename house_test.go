@@ -90,7 +90,6 @@ func TestOneImporterPerLibrary(t *testing.T) {
 		"github.com/NVIDIA/go-nvml/pkg/nvml":                  "gpuhooks/internal/nvml",
 		"github.com/influxdata/line-protocol/v2/lineprotocol": "gpuhooks/internal/line",
 		"github.com/BurntSushi/toml":                          "gpuhooks/internal/config gpuhooks/internal/xid",
-		"github.com/spf13/cobra/doc":                          "gpuhooks/internal/lab/man",
 	}
 	for _, p := range list(t, "1") {
 		for _, imp := range p.imports {

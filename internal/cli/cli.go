@@ -81,6 +81,7 @@ func Run(env Env, newCommand func(Env) *cobra.Command) int {
 	root := newCommand(env)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
+	addMan(root)
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
