@@ -1,20 +1,106 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"time"
 )
 
 func (l *Lab) wrapper(name string) string { return filepath.Join(l.Dir, "etc", name) }
 
+// writeHooks copies the site's wrappers with their two settings edited: where
+// the programs are, and each node's own configuration.
 func (l *Lab) writeHooks() error {
-	for _, s := range []string{"prolog.sh", "epilog.sh"} {
-		if err := os.WriteFile(l.wrapper(s), []byte("#!/bin/sh\nenv >> "+l.Dir+"/logs/"+s+".env\nexit 0\n"), 0o755); err != nil {
+	if l.opts.NoHooks {
+		return nil
+	}
+	config := filepath.Join(l.Dir, "nodes", "$SLURMD_NODENAME", "gpuhooks.toml")
+	for _, name := range []string{"prolog.sh", "epilog.sh", "healthcheck.sh"} {
+		text, err := wrapperText(l.opts.Scripts, name, l.opts.Bin, config)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(l.wrapper(name), []byte(text), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, n := range l.Nodes {
+		if err := l.SetMode(n, l.opts.Mode); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Lab) bootCheck(ctx context.Context, n *Node) error { return nil }
+// wrapperText is a wrapper of the site with its settings edited.
+func wrapperText(scripts, name, sbin, config string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(scripts, name))
+	if err != nil {
+		return "", err
+	}
+	text := string(b)
+	for key, value := range map[string]string{"sbin": sbin, "config": config} {
+		line := regexp.MustCompile(`(?m)^` + key + `=.*$`)
+		if n := len(line.FindAllString(text, -1)); n != 1 {
+			return "", fmt.Errorf("%s/%s: %s=: %d lines, want 1", scripts, name, key, n)
+		}
+		text = line.ReplaceAllLiteralString(text, key+`="`+value+`"`)
+	}
+	return text, nil
+}
+
+// SetMode writes a node's gpuhooks.toml. The hooks read it at every start.
+func (l *Lab) SetMode(n *Node, mode string) error {
+	return os.WriteFile(n.Config(), []byte(l.nodeConfig(n, mode)), 0o644)
+}
+
+// nodeConfig is a node's gpuhooks.toml: every path is the node's own.
+func (l *Lab) nodeConfig(n *Node, mode string) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Node %s of the lab.\nmode = %q\n", n.Name, mode)
+	fmt.Fprintf(&b, "\n[paths]\nroot = %q\nrun = %q\nspool = %q\nstate = %q\nfallback = %q\nprobe = %q\nnvml = %q\n",
+		n.Root(), n.Run(), n.Spool(), filepath.Join(n.Dir, "state"), n.Fallback(), filepath.Join(l.opts.Bin, "gpu-probe"), n.Sim.Library())
+	fmt.Fprintf(&b, "\n[slurm]\nconf = %q\nnodename = %q\n", l.SlurmConf(), n.Name)
+	for _, p := range []string{"scontrol", "sinfo", "squeue", "sacct"} {
+		path, err := exec.LookPath(p)
+		if err != nil {
+			path = "/usr/bin/" + p
+		}
+		fmt.Fprintf(&b, "%s = %q\n", p, path)
+	}
+	return b.String()
+}
+
+// bootCheck lets gpu-healthcheck look at the node before its slurmd starts, as
+// a site's boot gate does. A node that is not well is an error of the lab.
+func (l *Lab) bootCheck(ctx context.Context, n *Node) error {
+	if l.opts.NoHooks {
+		return nil
+	}
+	out, err := l.HealthCheck(ctx, n)
+	if err != nil {
+		return fmt.Errorf("gpu-healthcheck on %s: %w: %s", n.Name, err, out)
+	}
+	return nil
+}
+
+// HealthCheck runs gpu-healthcheck on a node, as HealthCheckProgram would.
+func (l *Lab) HealthCheck(ctx context.Context, n *Node, args ...string) (string, error) {
+	return l.Program(ctx, n, "gpu-healthcheck", args...)
+}
+
+// Program runs one of the programs with a node's configuration, within 60 s.
+func (l *Lab) Program(ctx context.Context, n *Node, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(l.opts.Bin, program), append([]string{"--config", n.Config()}, args...)...)
+	cmd.Env = append(l.clientEnv(), "SLURMD_NODENAME="+n.Name)
+	cmd.Dir = l.Dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Prolog=/etc/slurm/gpuhooks/prolog.sh in slurm.conf. A site copies this file and edits
+# the next two lines if it installed elsewhere.
+sbin=/usr/local/sbin
+config=/etc/gpuhooks/gpuhooks.toml
+
+# Status 1 is the verdict "do not start this job here": Slurm drains the node and
+# requeues the job. Whatever else happens to the program (not installed, killed,
+# out of memory, a panic) must not cost a node, so it counts as 0.
+# To switch the hook off in a hurry: touch `off` beside the configuration file.
+
+PATH=/usr/sbin:/usr/bin:/sbin:/bin # Slurm sets none
+export PATH
+
+"$sbin/gpu-prolog" --config "$config"
+[ $? -eq 1 ] && exit 1
+exit 0
