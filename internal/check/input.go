@@ -1,0 +1,112 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/xid"
+)
+
+// Input is everything a check may look at. Node is the whole node; only the GPUs
+// that Judged names are judged.
+type Input struct {
+	Node      gpu.Node
+	Tier      int      // what was asked of the probe
+	Only      []string // UUIDs to judge; nil is all
+	Answer    Answer   // how the probe answered
+	Kernel    Kernel
+	Memory    Memory
+	Expected  Expected
+	Processes Processes
+	Now       time.Time
+	Catalog   func() xid.Catalogue // parsed on first use
+}
+
+// Answer says how the reading came about.
+type Answer string
+
+// The answers of a probe.
+const (
+	AnswerWhole   Answer = "whole"
+	AnswerPartial Answer = "partial"  // the deadline came first
+	AnswerNone    Answer = "none"     // nothing beyond the hello, or not even that
+	AnswerStuck   Answer = "stuck"    // the probe sits in state D after KILL, or an older one still does
+	AnswerCrash   Answer = "crash"    // it died
+	AnswerGarbage Answer = "garbage"  // not our protocol, or another version
+	AnswerNoProbe Answer = "no-probe" // could not be started
+)
+
+// Kernel is what the kernel log says since the last good look at each GPU.
+type Kernel struct {
+	Read   bool        // the log was read to its end
+	Why    string      // why not, when it was not
+	Events []xid.Event // cancelled ones (a reset came after them) already left out
+	Lost   uint64      // records overwritten before anybody read them: Events are incomplete
+}
+
+// Memory is what earlier looks left.
+type Memory struct {
+	Good     map[string]gpu.Counters // by GPU UUID: counters at the last good look of this driver load
+	Seen     []gpu.Process           // processes without a live job that a hook saw at least 3 s ago
+	NoAnswer time.Time               // when a probe first did not answer, with no answer since; zero if none
+	// FirstLook says that nobody has looked since boot or driver load and that
+	// this hook has not the time for it: its silence proves nothing.
+	FirstLook bool
+}
+
+// Expected is what this node is to have.
+type Expected struct {
+	GPUs      gpu.Opt[int] // from gres.conf
+	Minors    []int        // /dev/nvidiaN named by gres.conf
+	JobCgroup bool         // we run inside a job's cgroup (PrologFlags=RunInJob)
+}
+
+// Processes says which processes are no left-overs.
+type Processes struct {
+	Allow      []string // names
+	HasCgroups bool     // jobs have cgroups, so that a process can be attributed
+	LiveJobs   []string // job ids
+	SharedGPUs []string // UUIDs on which several jobs may run
+}
+
+// Judged says whether the GPU with that UUID is to be judged.
+func (in Input) Judged(uuid string) bool { return in.Only == nil || slices.Contains(in.Only, uuid) }
+
+// Driverless says that the kernel module is not there at all: what depends on it
+// need not be reported beside that.
+func (in Input) Driverless() bool {
+	loaded, known := in.Node.Presence.ModuleLoaded.Get()
+	return known && !loaded || gpu.HasFault(in.Node.Faults, gpu.FaultNoDriver)
+}
+
+// Answered says that the driver answered for the node: without it the absence of
+// a GPU in the answer means nothing.
+func (in Input) Answered() bool {
+	return in.Tier >= 1 && in.Answer == AnswerWhole && in.Node.Driver.Count.IsSet() && len(in.Node.Faults) == 0
+}
+
+// each runs a judgement on every judged GPU that the driver reported. Where a
+// value was not there (Skip) although the answer of this GPU broke off, the
+// finding is Error: nobody knows whether the driver would have given it.
+func each(in Input, judge func(*gpu.GPU) Finding) []Finding {
+	var out []Finding
+	for i := range in.Node.GPUs {
+		g := &in.Node.GPUs[i]
+		if !in.Judged(g.UUID) {
+			continue
+		}
+		f := judge(g)
+		if f.Outcome == Skip && !g.Complete {
+			f = Finding{Outcome: Error, Text: "not read before the deadline"}
+		}
+		f.GPU = &g.Identity
+		out = append(out, f)
+	}
+	return out
+}
+
+// unsupported is the finding where the driver does not report a value.
+func unsupported(what string) Finding {
+	return Finding{Outcome: Skip, Text: "the driver does not report " + what}
+}
