@@ -20,17 +20,21 @@ const (
 	Fail  Outcome = "fail"
 )
 
-// rank orders the outcomes; an unknown one is as bad as Error.
-var rank = map[Outcome]int{Skip: 1, Pass: 2, Warn: 3, Error: 4, Fail: 5}
-
-// Worse says whether o is worse than p.
+// Worse says whether o is worse than p; an unknown outcome is as bad as Error.
 func (o Outcome) Worse(p Outcome) bool { return o.rank() > p.rank() }
 
 func (o Outcome) rank() int {
-	if r, ok := rank[o]; ok {
-		return r
+	switch o {
+	case Skip:
+		return 0
+	case Pass:
+		return 1
+	case Warn:
+		return 2
+	case Fail:
+		return 4
 	}
-	return rank[Error]
+	return 3
 }
 
 // Class says who must act. Undrain and the brake depend on it.

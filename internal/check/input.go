@@ -12,9 +12,9 @@ import (
 // that Judged names are judged.
 type Input struct {
 	Node      gpu.Node
-	Tier      int      // what was asked of the probe
-	Only      []string // UUIDs to judge; nil is all
-	Answer    Answer   // how the probe answered
+	Tier      int        // what was asked of the probe
+	Only      []string   // UUIDs to judge; nil is all
+	Answer    gpu.Answer // how the probe answered
 	Kernel    Kernel
 	Memory    Memory
 	Expected  Expected
@@ -22,20 +22,6 @@ type Input struct {
 	Now       time.Time
 	Catalog   func() xid.Catalogue // parsed on first use
 }
-
-// Answer says how the reading came about.
-type Answer string
-
-// The answers of a probe.
-const (
-	AnswerWhole   Answer = "whole"
-	AnswerPartial Answer = "partial"  // the deadline came first
-	AnswerNone    Answer = "none"     // nothing beyond the hello, or not even that
-	AnswerStuck   Answer = "stuck"    // the probe sits in state D after KILL, or an older one still does
-	AnswerCrash   Answer = "crash"    // it died
-	AnswerGarbage Answer = "garbage"  // not our protocol, or another version
-	AnswerNoProbe Answer = "no-probe" // could not be started
-)
 
 // Kernel is what the kernel log says since the last good look at each GPU.
 type Kernel struct {
@@ -83,7 +69,7 @@ func (in Input) Driverless() bool {
 // Answered says that the driver answered for the node: without it the absence of
 // a GPU in the answer means nothing.
 func (in Input) Answered() bool {
-	return in.Tier >= 1 && in.Answer == AnswerWhole && in.Node.Driver.Count.IsSet() && len(in.Node.Faults) == 0
+	return in.Tier >= 1 && in.Answer == gpu.AnswerWhole && in.Node.Driver.Count.IsSet() && len(in.Node.Faults) == 0
 }
 
 // each runs a judgement on every judged GPU that the driver reported. Where a

@@ -9,7 +9,6 @@ package node
 import (
 	"time"
 
-	"gpuhooks/internal/check"
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/driver"
 	"gpuhooks/internal/gpu"
@@ -34,7 +33,7 @@ type Options struct {
 type Look struct {
 	Node      gpu.Node
 	Kernel    driver.Kernel
-	Answer    check.Answer
+	Answer    gpu.Answer
 	Shared    bool // another hook's reading, up to MaxAge old
 	First     bool // nobody had looked since boot or driver load
 	Inventory slurm.Inventory

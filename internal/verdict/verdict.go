@@ -40,7 +40,7 @@ type Verdict struct {
 	Time     time.Time      `json:"time"` // of the reading
 	Hook     Hook           `json:"hook"`
 	Tier     int            `json:"tier"`
-	Answer   check.Answer   `json:"answer"`
+	Answer   gpu.Answer     `json:"answer"`
 	Outcome  check.Outcome  `json:"outcome"` // the worst one; Skip when there was nothing to judge
 	Action   Action         `json:"action"`
 	Code     string         `json:"code,omitempty"`     // of the finding that decides

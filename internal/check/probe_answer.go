@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"gpuhooks/internal/config"
+	"gpuhooks/internal/gpu"
+)
+
+// silence is how far apart two unanswered probes must be before the driver, and
+// not a moment of load, is to blame.
+const silence = 30 * time.Second
+
+var probeAnswer = Check{
+	Name: "probe-answer", Code: "NOANSWER", Tier: 0, Class: Driver,
+	Default: config.PolicyDrain,
+	Doc: Doc{
+		What: "Does the driver answer at all, and for every GPU, before the deadline?",
+		Why:  "A driver that hangs takes every process that touches it along; jobs would stay and could not be killed.",
+		Cure: "Look for XID 119/120 and hung tasks in the kernel log; reboot the node, as a driver in this state does not unload.",
+	},
+	Run: func(in Input) []Finding {
+		switch in.Answer {
+		case gpu.AnswerWhole:
+			return nil
+		case gpu.AnswerStuck:
+			return []Finding{{Outcome: Fail, Text: "a probe hangs in the driver and cannot be killed"}}
+		case gpu.AnswerNone:
+			return []Finding{silent(in, nil, "the driver did not answer before the deadline")}
+		case gpu.AnswerPartial:
+			return partial(in)
+		case gpu.AnswerCrash:
+			return []Finding{{Outcome: Error, Text: "the probe died"}}
+		case gpu.AnswerGarbage:
+			return []Finding{{Outcome: Error, Text: "the probe's answer is not in this version's format"}}
+		case gpu.AnswerNoProbe:
+			return []Finding{{Outcome: Error, Text: "the probe could not be started"}}
+		}
+		return []Finding{{Outcome: Error, Text: fmt.Sprintf("unknown answer %q", in.Answer)}}
+	},
+}
+
+// partial judges an answer that broke off. A GPU of which nothing arrived is
+// silent; one that arrived in part is judged by the other checks.
+func partial(in Input) []Finding {
+	if !in.Node.Driver.Count.IsSet() && len(in.Node.GPUs) == 0 {
+		return []Finding{silent(in, nil, "the driver did not answer before the deadline")}
+	}
+	var out []Finding
+	for _, p := range in.Node.Presence.Proc {
+		if in.Judged(p.UUID) && in.Node.Find(p.UUID) == nil {
+			out = append(out, silent(in, procIdentity(p), "did not answer before the deadline"))
+		}
+	}
+	for i := range in.Node.GPUs {
+		if g := &in.Node.GPUs[i]; in.Judged(g.UUID) && !g.Complete {
+			out = append(out, Finding{Outcome: Error, GPU: &g.Identity, Text: "answered only in part before the deadline"})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, Finding{Outcome: Error, Text: "the answer broke off at the deadline"})
+	}
+	return out
+}
+
+// silent is a failure only when an earlier probe, long enough ago, did not
+// answer either.
+func silent(in Input, who *gpu.Identity, text string) Finding {
+	f := Finding{Outcome: Error, GPU: who, Text: text}
+	since := in.Memory.NoAnswer
+	switch {
+	case in.Memory.FirstLook:
+		f.Text += " (the first look since boot or driver load may take longer)"
+	case !since.IsZero() && in.Now.Sub(since) >= silence:
+		f.Outcome = Fail
+		f.Text += fmt.Sprintf(", nor %s ago", in.Now.Sub(since).Round(time.Second))
+	}
+	return f
+}
+
+// procIdentity is what is known of a card that only /proc shows.
+func procIdentity(p gpu.ProcGPU) *gpu.Identity {
+	return &gpu.Identity{Index: -1, Minor: p.Minor, UUID: p.UUID, PCI: p.Address, Name: p.Model}
+}

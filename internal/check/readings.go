@@ -1,0 +1,34 @@
+package check
+
+import (
+	"fmt"
+
+	"gpuhooks/internal/config"
+	"gpuhooks/internal/gpu"
+)
+
+var readings = Check{
+	Name: "readings", Code: "UNREADABLE", Tier: 1, Class: Driver,
+	Default: config.PolicyWarn,
+	Doc: Doc{
+		What: "Could everything that was asked about the GPU be read?",
+		Why:  "A call that fails for one GPU and not for its neighbours is often the first sign of trouble, and what it would have said stays unknown.",
+		Cure: "Run gpu-healthcheck --json for the calls that failed; look at the kernel log.",
+	},
+	Run: func(in Input) []Finding {
+		return each(in, func(g *gpu.GPU) Finding {
+			for i, f := range g.Faults {
+				switch f.Kind {
+				case gpu.FaultLost, gpu.FaultResetRequired: // checks of their own
+					return Finding{Outcome: Pass}
+				}
+				text := f.Error()
+				if more := len(g.Faults) - i - 1; more > 0 {
+					text += fmt.Sprintf(" (and %d more)", more)
+				}
+				return Finding{Outcome: Error, Text: text}
+			}
+			return Finding{Outcome: Pass}
+		})
+	},
+}
