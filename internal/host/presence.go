@@ -1,0 +1,53 @@
+package host
+
+import (
+	"errors"
+	"syscall"
+
+	"gpuhooks/internal/gpu"
+)
+
+// Presence is tier 0: what is there without asking NVML. What could not be read
+// is a fault in it.
+func (f FS) Presence() gpu.Presence {
+	var p gpu.Presence
+	fault := func(path string, err error) bool {
+		if err == nil {
+			return false
+		}
+		code := 0
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			code = int(errno)
+		}
+		kind := gpu.FaultOther
+		if errno == syscall.EACCES || errno == syscall.EPERM {
+			kind = gpu.FaultPermission
+		}
+		p.Faults = append(p.Faults, gpu.Fault{Call: path, Code: code, Kind: kind, Text: err.Error()})
+		return true
+	}
+	loaded, err := f.ModuleLoaded()
+	if !fault("/sys/module/nvidia", err) {
+		p.ModuleLoaded = gpu.Some(loaded)
+	}
+	if loaded {
+		p.DriverLoad = f.DriverLoad()
+		if v, err := f.DriverVersion(); !fault("/proc/driver/nvidia/version", err) {
+			p.ModuleVersion = gpu.Some(v)
+		}
+	}
+	if on, err := f.HasDevice("nvidiactl"); !fault("/dev/nvidiactl", err) {
+		p.Control = gpu.Some(on)
+	}
+	p.DeviceMinors, err = f.DeviceMinors()
+	fault("/dev", err)
+	p.Proc, err = f.ProcGPUs()
+	fault("/proc/driver/nvidia/gpus", err)
+	devices, err := f.PCI()
+	fault("/sys/bus/pci/devices", err)
+	for _, d := range devices {
+		p.PCI = append(p.PCI, gpu.PCIDevice{Address: d.Address, Driver: d.Driver, Width: d.Width, MaxWidth: d.MaxWidth})
+	}
+	return p
+}
