@@ -79,14 +79,15 @@ type GPU struct {
 
 // Instance is a MIG compute instance.
 type Instance struct {
-	GI        int       `json:"gi"`
-	CI        int       `json:"ci"`
-	UUID      string    `json:"uuid"`
-	Profile   string    `json:"profile"` // "1g.10gb"
-	Readings  Readings  `json:"readings,omitempty"`
-	Counters  Counters  `json:"counters,omitempty"`
-	Processes []Process `json:"processes,omitempty"`
-	Faults    []Fault   `json:"faults,omitempty"`
+	GI          int         `json:"gi"`
+	CI          int         `json:"ci"`
+	UUID        string      `json:"uuid"`
+	Profile     string      `json:"profile"` // "1g.10gb"
+	MemoryTotal Opt[uint64] `json:"memory_total_bytes,omitzero"`
+	Readings    Readings    `json:"readings,omitempty"`
+	Counters    Counters    `json:"counters,omitempty"`
+	Processes   []Process   `json:"processes,omitempty"`
+	Faults      []Fault     `json:"faults,omitempty"`
 }
 
 // Process is a process that NVML sees on a GPU.

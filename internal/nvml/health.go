@@ -1,0 +1,123 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"math"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"gpuhooks/internal/gpu"
+)
+
+// decisive fills what is already known from the field values: enough to judge
+// a broken card before anything slower was asked.
+func decisive(f fieldValues) gpu.Health {
+	var h gpu.Health
+	if v, ok := f.get(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION); ok {
+		h.RecoveryAction = gpu.Some(int(v))
+	}
+	h.ECC = f.mode(nvml.FI_DEV_ECC_CURRENT, nvml.FI_DEV_ECC_PENDING)
+
+	pending, ok1 := f.get(nvml.FI_DEV_REMAPPED_PENDING)
+	failure, ok2 := f.get(nvml.FI_DEV_REMAPPED_FAILURE)
+	corrected, ok3 := f.get(nvml.FI_DEV_REMAPPED_COR)
+	uncorrected, ok4 := f.get(nvml.FI_DEV_REMAPPED_UNC)
+	if ok1 && ok2 && ok3 && ok4 {
+		h.RowRemap = gpu.Some(gpu.RowRemap{Corrected: corrected, Uncorrected: uncorrected, Pending: pending != 0, Failure: failure != 0})
+	}
+	single, ok1 := f.get(nvml.FI_DEV_RETIRED_SBE)
+	double, ok2 := f.get(nvml.FI_DEV_RETIRED_DBE)
+	retiring, ok3 := f.get(nvml.FI_DEV_RETIRED_PENDING)
+	if ok1 && ok2 && ok3 {
+		h.RetiredPages = gpu.Some(gpu.RetiredPages{SingleBit: single, DoubleBit: double, Pending: retiring != 0})
+	}
+	return h
+}
+
+// mode is a setting and what it will be after the next reset.
+func (f fieldValues) mode(current, pending uint32) gpu.Opt[gpu.Switch] {
+	now, ok := f.get(current)
+	if !ok {
+		return gpu.Opt[gpu.Switch]{}
+	}
+	later, ok := f.get(pending)
+	if !ok {
+		later = now
+	}
+	return gpu.Some(gpu.Switch{Current: now != 0, Pending: later != 0})
+}
+
+// activeLinks counts the NVLinks that carry traffic or sleep.
+func (f fieldValues) activeLinks(links int) gpu.Opt[int] {
+	active, known := 0, 0
+	for link := range uint32(links) {
+		if v, ok := f[fieldKey{nvml.FI_DEV_NVLINK_GET_STATE, link}]; ok {
+			known++
+			if v == 1 || v == 2 { // NVML_NVLINK_STATE_ACTIVE, …_SLEEP
+				active++
+			}
+		}
+	}
+	if known == 0 {
+		return gpu.Opt[int]{}
+	}
+	return gpu.Some(active)
+}
+
+// readHealth asks for what is not a field value: one call each.
+func (l *Library) readHealth(d nvml.Device, h *gpu.Health, a *answers) {
+	if current, pending, ret := d.GetMigMode(); a.ok("nvmlDeviceGetMigMode", ret) {
+		h.MIG = gpu.Some(gpu.Switch{Current: current == nvml.DEVICE_MIG_ENABLE, Pending: pending == nvml.DEVICE_MIG_ENABLE})
+	}
+	if b, ret := d.GetRowRemapperHistogram(); a.ok("nvmlDeviceGetRowRemapperHistogram", ret) {
+		h.RemapBanks = remapBanks(b, a)
+	}
+	if l.has("nvmlDeviceGetSramEccErrorStatus") {
+		if s, ret := d.GetSramEccErrorStatus(); a.ok("nvmlDeviceGetSramEccErrorStatus", ret) {
+			h.SRAMThreshold = gpu.Some(s.BThresholdExceeded != 0)
+		}
+	}
+	if n, ret := d.GetCurrPcieLinkGeneration(); a.ok("nvmlDeviceGetCurrPcieLinkGeneration", ret) {
+		h.PCIeGen = within(a, "nvmlDeviceGetCurrPcieLinkGeneration", n, 1, 16)
+	}
+	if n, ret := d.GetCurrPcieLinkWidth(); a.ok("nvmlDeviceGetCurrPcieLinkWidth", ret) {
+		h.PCIeWidth = within(a, "nvmlDeviceGetCurrPcieLinkWidth", n, 1, 32)
+	}
+	if p, ret := d.GetPersistenceMode(); a.ok("nvmlDeviceGetPersistenceMode", ret) {
+		h.Persistence = gpu.Some(p == nvml.FEATURE_ENABLED)
+	}
+	if m, ret := d.GetComputeMode(); a.ok("nvmlDeviceGetComputeMode", ret) {
+		if name, ok := computeModes[m]; ok {
+			h.ComputeMode = gpu.Some(name)
+		} else {
+			a.garbage("nvmlDeviceGetComputeMode")
+		}
+	}
+	if r, ret := d.GetCurrentClocksThrottleReasons(); a.ok("nvmlDeviceGetCurrentClocksThrottleReasons", ret) && r != math.MaxUint64 {
+		h.Throttle = gpu.Some(r)
+	}
+	if mw, ret := d.GetEnforcedPowerLimit(); a.ok("nvmlDeviceGetEnforcedPowerLimit", ret) {
+		if mw != math.MaxUint32 {
+			h.PowerLimit = gpu.Some(float64(mw) / 1000)
+		}
+	}
+}
+
+var computeModes = map[nvml.ComputeMode]string{
+	nvml.COMPUTEMODE_DEFAULT:           "default",
+	nvml.COMPUTEMODE_EXCLUSIVE_THREAD:  "exclusive-thread",
+	nvml.COMPUTEMODE_PROHIBITED:        "prohibited",
+	nvml.COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive-process",
+}
+
+func remapBanks(b nvml.RowRemapperHistogramValues, a *answers) gpu.Opt[gpu.RemapBanks] {
+	const most = 1 << 20 // banks; a card has some hundreds
+	for _, n := range []uint32{b.Max, b.High, b.Partial, b.Low, b.None} {
+		if n > most {
+			a.garbage("nvmlDeviceGetRowRemapperHistogram")
+			return gpu.Opt[gpu.RemapBanks]{}
+		}
+	}
+	return gpu.Some(gpu.RemapBanks{Max: int(b.Max), High: int(b.High), Partial: int(b.Partial), Low: int(b.Low), None: int(b.None)})
+}
