@@ -38,7 +38,7 @@ func detectedDevices(l Line) ([]Device, error) {
 	file, _ := l.Get("File")
 	files, err := expandFiles(file)
 	if err != nil {
-		return nil, fmt.Errorf("File: %w", err)
+		return nil, fmt.Errorf("key File: %w", err)
 	}
 	typ, _ := l.Get("Type")
 	if typ == "(null)" {
@@ -49,11 +49,11 @@ func detectedDevices(l Line) ([]Device, error) {
 	n, ok := ParseCount(count)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("Count: %q is not a count", clip(count))
+		return nil, fmt.Errorf("key Count: %q is not a count", clip(count))
 	case n == 1:
 		return []Device{{Type: typ, Files: files, UniqueID: unique}}, nil
 	case int64(len(files)) != n:
-		return nil, fmt.Errorf("Count=%d, but %d files", n, len(files))
+		return nil, fmt.Errorf("count is %d, but there are %d files", n, len(files))
 	}
 	var out []Device
 	for _, f := range files {

@@ -115,7 +115,7 @@ func parseGresLine(l Line) (GresLine, []error) {
 			gl.Type = p.Value
 		case "file", "files", "multiplefiles":
 			if gl.Files != nil {
-				err = errors.New("File and MultipleFiles exclude each other")
+				err = errors.New("a line has either File or MultipleFiles, not both")
 				break
 			}
 			gl.Multiple = strings.EqualFold(p.Key, "MultipleFiles")

@@ -88,7 +88,7 @@ func TestGresProblems(t *testing.T) {
 		{"Name=gpu Fille=/dev/nvidia0", "g:1: Fille: unknown key"},
 		{"AutoDetect=nvlm", `g:1: AutoDetect: "nvlm" is not one of nvml, nvidia,`},
 		{"Name=gpu MultipleFiles=/dev/nvidia0", "g:1: MultipleFiles: needs two or more files"},
-		{"Name=gpu File=/dev/nvidia0 MultipleFiles=/dev/a,/dev/b", "g:1: MultipleFiles: File and MultipleFiles exclude each other"},
+		{"Name=gpu File=/dev/nvidia0 MultipleFiles=/dev/a,/dev/b", "g:1: MultipleFiles: a line has either File or MultipleFiles, not both"},
 		{"Name=gpu Type=a Count=7 File=/dev/nvidia[0-7]", "g:1: Count: 7, but the line has 8 devices"},
 		{"Name=gpu Count=many", `g:1: Count: "many" is not a count`},
 		{"Name=gpu File=/dev/nvidia[0-2000]", "g:1: File: more than 1024 files"},
