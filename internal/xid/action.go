@@ -13,7 +13,7 @@ const (
 	ActionNone         Action = "none"   // the line by itself asks for nothing
 	ActionIgnore       Action = "ignore" // nothing to do
 	ActionRestartApp   Action = "restart_app"
-	ActionReset        Action = "reset"
+	ActionReset        Action = "reset_gpu"
 	ActionDrainReset   Action = "drain_and_reset"
 	ActionDrainP2P     Action = "drain_p2p"
 	ActionRecoverIMEX  Action = "recover_imex"
