@@ -94,9 +94,8 @@ func silentHolder(run string, tick time.Duration, now time.Time) (Heartbeat, boo
 		return h, false
 	}
 	limit := max(3*tick, 3*time.Second) + 2*time.Second
-	age := now.Sub(h.Time)
 	boot, err := machine.BootID()
-	return h, err == nil && h.BootID == boot && (age > limit || age < -limit) && lives(h.PID, h.StartTicks)
+	return h, err == nil && h.BootID == boot && now.Sub(h.Time) > limit && lives(h.PID, h.StartTicks)
 }
 
 // killSampler ends a silent sampler: TERM, a grace, KILL. If it survives it is
