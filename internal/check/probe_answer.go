@@ -44,14 +44,12 @@ var probeAnswer = Check{
 // partial judges an answer that broke off. A GPU of which nothing arrived is
 // silent; one that arrived in part is judged by the other checks.
 func partial(in Input) []Finding {
-	if !in.Node.Driver.Count.IsSet() && len(in.Node.GPUs) == 0 {
+	if !reached(in) {
 		return []Finding{silent(in, nil, "the driver did not answer before the deadline")}
 	}
 	var out []Finding
-	for _, p := range in.Node.Presence.Proc {
-		if in.Judged(p.UUID) && in.Node.Find(p.UUID) == nil {
-			out = append(out, silent(in, procIdentity(p), "did not answer before the deadline"))
-		}
+	for _, id := range missing(in) {
+		out = append(out, silent(in, id, "did not answer before the deadline"))
 	}
 	for i := range in.Node.GPUs {
 		if g := &in.Node.GPUs[i]; in.Judged(g.UUID) && !g.Complete {
@@ -60,6 +58,31 @@ func partial(in Input) []Finding {
 	}
 	if len(out) == 0 {
 		out = append(out, Finding{Outcome: Error, Text: "the answer broke off at the deadline"})
+	}
+	return out
+}
+
+// Silent says that the driver, or one of its cards, gave no answer at all.
+func Silent(in Input) bool {
+	switch in.Answer {
+	case gpu.AnswerNone, gpu.AnswerStuck:
+		return true
+	case gpu.AnswerPartial:
+		return !reached(in) || len(missing(in)) > 0
+	}
+	return false
+}
+
+// reached says that the answer came as far as the driver.
+func reached(in Input) bool { return in.Node.Driver.Count.IsSet() || len(in.Node.GPUs) > 0 }
+
+// missing are the judged cards that the kernel has and of which nothing arrived.
+func missing(in Input) []*gpu.Identity {
+	var out []*gpu.Identity
+	for _, p := range in.Node.Presence.Proc {
+		if in.Judged(p.UUID) && in.Node.Find(p.UUID) == nil {
+			out = append(out, procIdentity(p))
+		}
 	}
 	return out
 }

@@ -38,6 +38,7 @@ type Paths struct {
 	Fallback string `toml:"fallback"` // records when the spool cannot be written: /run/gpuhooks/unsent
 	Probe    string `toml:"probe"`    // gpu-probe
 	NVML     string `toml:"nvml"`     // the library to load; "" is the linker's libnvidia-ml.so.1
+	XID      string `toml:"xid"`      // a site's own XID catalogue, laid over the built-in one; "" is none
 }
 
 // Slurm says where Slurm's files and commands are.
@@ -90,7 +91,7 @@ type Check struct {
 	Epilog      Policy `toml:"epilog"`
 	HealthCheck Policy `toml:"healthcheck"`
 	OnError     Policy `toml:"on_error"` // what "could not look" means
-	Mode        Mode   `toml:"mode"`     // observe this check although the file says enforce
+	Mode        Mode   `toml:"mode"`     // of this check alone, whatever the file says for all
 }
 
 // Policy is what a failed check leads to.

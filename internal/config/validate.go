@@ -36,7 +36,7 @@ func (c Config) validate(where func(key string) string) error {
 			bad(key, "%q is not an absolute path", path)
 		}
 	}
-	for key, path := range map[string]string{"paths.nvml": c.Paths.NVML, "slurm.gres_conf": c.Slurm.GresConf} {
+	for key, path := range map[string]string{"paths.nvml": c.Paths.NVML, "paths.xid": c.Paths.XID, "slurm.gres_conf": c.Slurm.GresConf} {
 		if path != "" && !filepath.IsAbs(path) {
 			bad(key, "%q is not an absolute path", path)
 		}

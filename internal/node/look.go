@@ -1,17 +1,22 @@
 // Package node looks at this node and remembers: the one path from the probe to
 // a verdict that prolog, epilog and health check share.
 //
-//	look := node.Read(ctx, cfg, opt)       // shared with hooks that start at the same time
-//	only := …                              // resolve the job's GPUs with look.Inventory
-//	v := look.Judge(only, jobs)            // checks, policy; remembers good looks
+//	look := node.Read(ctx, cfg, opt)   // shared with hooks that start at the same time
+//	only := …                          // find the job's GPUs with look.Inventory
+//	v := look.Judge(only, jobs)        // checks, policy; remembers good looks
 package node
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"time"
 
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/driver"
 	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/host"
 	"gpuhooks/internal/slurm"
 	"gpuhooks/internal/slurmconf"
 	"gpuhooks/internal/verdict"
@@ -20,7 +25,8 @@ import (
 // Options says how to look.
 type Options struct {
 	Hook      verdict.Hook
-	NodeName  string        // in Slurm; selects the lines of gres.conf
+	NodeName  string        // in Slurm; selects the lines of gres.conf and slurm.conf
+	SlurmConf string        // slurm.conf, where slurmd tells it (SLURM_CONF); "" is the configuration's
 	Tier      int           // 0 or 1
 	MaxAge    time.Duration // a reading up to this old may be shared; 0 reads anew
 	Deadline  time.Duration // for the probe's whole answer; 0 is the configuration's for the hook
@@ -29,26 +35,136 @@ type Options struct {
 }
 
 // Look is one look at the node. It is always usable: what could not be read is
-// in Answer, in the GPUs' faults and in Problems.
+// in Answer, in the faults and in Problems.
 type Look struct {
-	Node      gpu.Node
-	Kernel    driver.Kernel
-	Answer    gpu.Answer
-	Shared    bool // another hook's reading, up to MaxAge old
-	First     bool // nobody had looked since boot or driver load
+	Reading   driver.Reading // whole node
+	BootID    string         // "" when it could not be read
+	Shared    bool           // another hook's reading, up to MaxAge old
+	First     bool           // nobody had looked since boot or driver load
 	Inventory slurm.Inventory
+	Conf      slurmconf.Conf // slurm.conf, empty when it could not be read
+	ConfErr   error
 	Gres      slurmconf.Gres // gres.conf, empty when there is none
-	GresErr   error          // why gres.conf could not be read or understood; also when it is missing
+	GresErr   error          // also when it is missing
+	Memory    Memory         // as it was before this look
 	Problems  []error        // what the log should say
 
-	cfg    config.Config
-	opt    Options
-	store  Store
-	memory Memory
+	cfg   config.Config
+	opt   Options
+	store Store
 }
 
 // Jobs is what the caller knows of the jobs on this node. Package runs has it.
 type Jobs struct {
-	Live       []string // job ids of live runs, the present job's included in a prolog
+	Live       []string // ids of the live runs' jobs, in a prolog with its own
 	SharedGPUs []string // UUIDs on which several jobs may run (shard, MPS)
+}
+
+// Read asks the probe, or shares what another hook was told a moment ago, and
+// reads what Slurm is configured to have. It never fails and never takes longer
+// than its deadline and half a second.
+func Read(ctx context.Context, cfg config.Config, opt Options) *Look {
+	probe := driver.New(cfg.Paths)
+	return read(ctx, cfg, opt, probe.Read)
+}
+
+func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	l := &Look{cfg: cfg, opt: opt, store: Store{Dir: cfg.Paths.Run}}
+	root := host.NewFS(cfg.Paths.Root)
+	var err error
+	l.BootID, err = root.BootID()
+	l.problem("boot id", err)
+	l.Memory, err = l.store.Load(l.BootID)
+	l.problem("the node's memory", err)
+	l.readSlurm()
+
+	first := l.Memory.LastAnswer.IsZero()
+	ctx, cancel := context.WithTimeout(ctx, deadline(cfg, opt, first))
+	defer cancel()
+	w := wanted{boot: l.BootID, tier: opt.Tier, after: l.Memory.after(), maxAge: opt.MaxAge, now: opt.Now}
+	l.Reading, l.Shared, err = l.store.share(ctx, w, ask)
+	l.problem("sharing the reading", err)
+	if l.BootID == "" {
+		l.BootID = l.Reading.Node.BootID
+	}
+	l.Memory.reload(l.Reading.Node.Presence.DriverLoad)
+	l.First = l.Memory.LastAnswer.IsZero()
+	l.Inventory = l.inventory(root)
+	return l
+}
+
+// deadline is what the hook may take; the first look after boot or driver load
+// may take longer.
+func deadline(cfg config.Config, opt Options, first bool) time.Duration {
+	if opt.Deadline > 0 {
+		return opt.Deadline
+	}
+	h := cfg.HealthCheck
+	switch opt.Hook {
+	case verdict.Prolog:
+		h = cfg.Prolog
+	case verdict.Epilog:
+		h = cfg.Epilog
+	}
+	if first {
+		return h.Boot.D()
+	}
+	return h.Deadline.D()
+}
+
+// readSlurm reads slurm.conf and gres.conf. A site without gres.conf, or with a
+// broken one, is told what does not work without it where that matters.
+func (l *Look) readSlurm() {
+	path := l.opt.SlurmConf
+	if path == "" {
+		path = l.cfg.Slurm.Conf
+	}
+	l.Conf, l.ConfErr = slurmconf.ReadConf(path)
+	gres := l.cfg.Slurm.GresConf
+	if gres == "" {
+		gres = slurmconf.GresPath(path)
+	}
+	l.Gres, l.GresErr = slurmconf.ReadGres(gres)
+	if !errors.Is(l.GresErr, fs.ErrNotExist) {
+		l.problem("gres.conf", l.GresErr)
+	}
+}
+
+// inventory is what finding a job's GPUs needs. A card that the kernel has and
+// NVML does not show is in it without an index, so that its job can still be
+// told that this very GPU is lost.
+func (l *Look) inventory(root host.FS) slurm.Inventory {
+	n := &l.Reading.Node
+	var caps host.MIGMinors
+	if l.Reading.Answer == gpu.AnswerWhole && hasInstances(n) {
+		// The driver has just answered, so its table under /proc does too.
+		var err error
+		caps, err = root.MIGMinors()
+		l.problem("mig-minors", err)
+	}
+	inv := slurm.InventoryOf(n, l.opt.NodeName, l.cfg.Slurm.Version, caps)
+	for _, p := range n.Presence.Proc {
+		if p.UUID != "" && n.Find(p.UUID) == nil {
+			inv.GPUs = append(inv.GPUs, slurm.InventoryGPU{Minor: p.Minor, Name: p.Model, UUID: p.UUID, PCI: p.Address})
+		}
+	}
+	return inv
+}
+
+func hasInstances(n *gpu.Node) bool {
+	for _, g := range n.GPUs {
+		if len(g.Instances) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Look) problem(what string, err error) {
+	if err != nil {
+		l.Problems = append(l.Problems, fmt.Errorf("%s: %w", what, err))
+	}
 }

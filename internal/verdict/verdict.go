@@ -34,7 +34,7 @@ const (
 	Drain      Action = "drain"
 )
 
-// Verdict is what the checks came to. Findings that are not in it passed.
+// Verdict is what the checks came to.
 type Verdict struct {
 	Schema   string         `json:"schema"`
 	Time     time.Time      `json:"time"` // of the reading
@@ -48,7 +48,7 @@ type Verdict struct {
 	Reason   string         `json:"reason,omitempty"`   // "CODE gpu=3 GPU-…; …": what stands behind "[HC] " in Slurm's reason
 	OwnLost  bool           `json:"own_lost,omitempty"` // one of the judged job's own GPUs is lost: passes the brake
 	GPUs     []gpu.Identity `json:"gpus,omitempty"`     // that the deciding findings name
-	Findings []Finding      `json:"findings"`           // worst first: what failed, could not be looked at, warns, does not apply
+	Findings []Finding      `json:"findings"`           // worst first: what failed, could not be looked at, or warns; never null
 	Checks   []Result       `json:"checks"`             // every check, in its fixed order
 }
 
@@ -67,5 +67,5 @@ type Result struct {
 }
 
 // Acts says whether a finding takes the node out of service where its mode
-// allows it.
+// lets it.
 func (f Finding) Acts() bool { return f.Policy == config.PolicyDrain }

@@ -1,0 +1,95 @@
+package node
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"gpuhooks/internal/driver"
+	"gpuhooks/internal/gpu"
+)
+
+// readingSchema is the format of reading.json.
+const readingSchema = "gpuhooks.reading/1"
+
+// sharedReading is reading.json: the last reading of whichever hook took it.
+type sharedReading struct {
+	Schema  string         `json:"schema"`
+	BootID  string         `json:"boot_id"`
+	Tier    int            `json:"tier"`
+	After   uint64         `json:"after"` // kernel log read behind this record
+	Reading driver.Reading `json:"reading"`
+}
+
+// prober asks the probe once.
+type prober func(ctx context.Context, req driver.Request) driver.Reading
+
+// wanted is what a hook needs of a reading that it shares.
+type wanted struct {
+	boot   string
+	tier   int
+	after  uint64
+	maxAge time.Duration // 0: none is good enough
+	now    func() time.Time
+}
+
+// share takes a reading, or another hook's that is young enough. Hooks that
+// start together wait for the one that reads, but not longer than half of their
+// own time: whoever holds the lock may hang, and then each reads for himself.
+func (s Store) share(ctx context.Context, w wanted, ask prober) (r driver.Reading, shared bool, problem error) {
+	if r, ok := s.shared(w); ok {
+		return r, true, nil
+	}
+	if problem = os.MkdirAll(s.Dir, 0o755); problem == nil {
+		var found bool
+		wait := time.Second
+		if deadline, ok := ctx.Deadline(); ok {
+			wait = time.Until(deadline) / 2
+		}
+		release, err := lock(s.path("reading.lock"), wait, func() bool {
+			r, found = s.shared(w)
+			return found
+		})
+		if found {
+			return r, true, nil
+		}
+		if problem = err; err == nil {
+			defer release()
+			if r, ok := s.shared(w); ok { // written while we waited
+				return r, true, nil
+			}
+		}
+	}
+	r = ask(ctx, driver.Request{Tier: w.tier, AfterSeq: w.after})
+	if err := writeJSON(s.path("reading.json"), sharedReading{readingSchema, w.boot, w.tier, w.after, r}); err != nil {
+		problem = err
+	}
+	return r, false, problem
+}
+
+// shared returns the last reading if it is good enough. One that the probe did
+// not answer is shared as well: asking again at once would only start another
+// probe that hangs. A probe that died or talked nonsense is asked anew.
+func (s Store) shared(w wanted) (driver.Reading, bool) {
+	if w.maxAge <= 0 {
+		return driver.Reading{}, false
+	}
+	path := s.path("reading.json")
+	st, err := os.Lstat(path)
+	if err != nil || w.now().Sub(st.ModTime()) > w.maxAge {
+		return driver.Reading{}, false // not worth opening
+	}
+	var have sharedReading
+	if readJSON(path, &have) != nil || have.Schema != readingSchema || have.BootID != w.boot {
+		return driver.Reading{}, false
+	}
+	r := have.Reading
+	age := w.now().Sub(r.Node.Time)
+	switch {
+	case age < 0 || age > w.maxAge, have.Tier < w.tier, have.After > w.after:
+		return driver.Reading{}, false
+	case r.Answer == gpu.AnswerWhole, r.Answer == gpu.AnswerPartial, r.Answer == gpu.AnswerNone:
+		return r, true
+	}
+	return driver.Reading{}, false
+}
