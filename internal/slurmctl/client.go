@@ -1,0 +1,152 @@
+// Package slurmctl asks Slurm with its own commands: scontrol, sinfo, squeue and
+// sacct. Few calls, each with a deadline; a hook uses them on the failure path
+// only.
+package slurmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gpuhooks/internal/slurm"
+)
+
+// Client runs Slurm's commands. A path that is empty means that the command is
+// not there.
+type Client struct {
+	Scontrol string
+	Sinfo    string
+	Squeue   string
+	Sacct    string
+	Conf     string        // SLURM_CONF for the commands; "" is Slurm's default
+	Timeout  time.Duration // of one command; 0 is 2 s
+}
+
+// Dirs are where Slurm's commands are looked for when no directory is configured.
+var Dirs = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin", "/opt/slurm/default/bin"}
+
+// NewClient finds the commands in dir, or where that is "" in the first of Dirs
+// that has scontrol. It never looks into PATH, which slurmd does not set.
+func NewClient(dir, conf string) Client {
+	if dir == "" {
+		for _, d := range Dirs {
+			if executable(filepath.Join(d, "scontrol")) != "" {
+				dir = d
+				break
+			}
+		}
+	}
+	at := func(name string) string {
+		if dir == "" {
+			return ""
+		}
+		return executable(filepath.Join(dir, name))
+	}
+	return Client{Scontrol: at("scontrol"), Sinfo: at("sinfo"), Squeue: at("squeue"), Sacct: at("sacct"), Conf: conf}
+}
+
+func executable(path string) string {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
+		return ""
+	}
+	return path
+}
+
+// ErrNotInstalled is wrapped by the error of a command that is not there.
+var ErrNotInstalled = errors.New("command not found")
+
+const (
+	defaultTimeout = 2 * time.Second
+	maxOutput      = 16 << 20 // sinfo -N prints about 100 bytes a node and partition
+	maxErrorText   = 300
+)
+
+// run executes one command without a shell and returns its standard output. A
+// child of it that keeps the pipe open delays the answer by 0.2 s at most.
+func (c Client) run(ctx context.Context, name, path string, args ...string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("%s: %w", name, ErrNotInstalled)
+	}
+	limit := c.Timeout
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stdout, stderr := &bounded{left: maxOutput}, &bounded{left: 4 << 10}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = c.environ()
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 200 * time.Millisecond
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whoever still holds the pipe
+		err = nil
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s: no answer: %w", name, ctx.Err())
+	case err != nil:
+		text := slurm.Clean(stderr.String(), maxErrorText)
+		if text == "" {
+			text = slurm.Clean(stdout.String(), maxErrorText)
+		}
+		return "", &CommandError{Name: name, Text: text, Err: err}
+	case stdout.cut:
+		return "", fmt.Errorf("%s: answer is longer than %d bytes", name, maxOutput)
+	}
+	return stdout.String(), nil
+}
+
+// CommandError is a command that ran and failed.
+type CommandError struct {
+	Name string
+	Text string // what it said, cleaned
+	Err  error
+}
+
+// Error is "name: why: what it said".
+func (e *CommandError) Error() string {
+	s := fmt.Sprintf("%s: %v", e.Name, e.Err)
+	if e.Text != "" {
+		s += ": " + e.Text
+	}
+	return s
+}
+
+// Unwrap returns the exit status as an *exec.ExitError, or why it did not start.
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// environ is all that the commands see. UTC makes the times in their output
+// unambiguous.
+func (c Client) environ() []string {
+	env := []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C", "TZ=UTC0"}
+	if c.Conf != "" {
+		env = append(env, "SLURM_CONF="+c.Conf)
+	}
+	return env
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	strings.Builder
+	left int
+	cut  bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.cut = b.cut || n < len(p)
+	b.left -= n
+	b.Builder.Write(p[:n])
+	return len(p), nil
+}
