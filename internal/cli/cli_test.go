@@ -3,9 +3,11 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -92,23 +94,34 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestHookSurvivesPanics(t *testing.T) {
-	var err bytes.Buffer
-	log := NewLog(Env{Program: "gpu-prolog", Stderr: &err})
-	if code := Hook(log, func() int { panic("no such GPU") }); code != OK {
-		t.Errorf("a panic ended with %d", code)
-	}
-	if !strings.HasPrefix(err.String(), "gpu-prolog: error: internal fault: no such GPU\n") {
-		t.Errorf("logged %q", err.String())
-	}
-	for want, got := range map[int]int{OK: 0, Failed: 1} {
-		if code := Hook(log, func() int { return got }); code != want {
-			t.Errorf("exit %d, want %d", code, want)
+func TestHook(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(*Decision) int
+		code int
+		says string
+	}{
+		{"fine", func(*Decision) int { return OK }, 0, ""},
+		{"verdict", func(*Decision) int { return Failed }, 1, ""},
+		{"Slurm knows 0 and 1", func(*Decision) int { return Blind }, 1, ""},
+		{"panic", func(*Decision) int { panic("no such GPU") }, 0, "gpu-prolog: error: internal fault: no such GPU\n"},
+		{"panic after the verdict", func(d *Decision) int { d.Refuse(); panic("no such GPU") }, 1, "gpu-prolog: error: internal fault: no such GPU\n"},
+		{"late", func(*Decision) int { time.Sleep(time.Minute); return Failed }, 0, "gpu-prolog: error: not finished after 50ms"},
+		{"late after the verdict", func(d *Decision) int { d.Refuse(); time.Sleep(time.Minute); return OK }, 1, "gpu-prolog: error: not finished after 50ms"},
+	} {
+		var err bytes.Buffer
+		log := NewLog(Env{Program: "gpu-prolog", Stderr: &err})
+		if code := Hook(log, 50*time.Millisecond, c.run); code != c.code {
+			t.Errorf("%s: exit %d, want %d", c.name, code, c.code)
+		}
+		if !strings.HasPrefix(err.String(), c.says) || c.says == "" && err.Len() > 0 {
+			t.Errorf("%s: logged %q", c.name, err.String())
 		}
 	}
-	if code := Hook(log, func() int { return 3 }); code != Failed {
-		t.Errorf("a hook ended with %d: Slurm knows 0 and 1", code)
-	}
+}
+
+func TestGoSurvivesPanics(t *testing.T) {
+	log := NewLog(Env{Program: "gpu-prolog", Stderr: io.Discard})
 	done := make(chan bool)
 	Go(log, func() { defer close(done); panic("in a goroutine") })
 	<-done

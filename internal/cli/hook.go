@@ -3,18 +3,43 @@ package cli
 import (
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
-// Hook runs what Slurm started and returns 0 or 1. Only the verdict may be 1: a
-// panic is our fault and not the node's, so it is logged and counts as 0.
-func Hook(log *Log, run func() int) (code int) {
-	defer func() {
-		if v := recover(); v != nil {
-			logPanic(log, v)
-			code = OK
-		}
+// Decision is what a hook will answer if its time is up before it returns: 0
+// until Refuse.
+type Decision struct{ code atomic.Int32 }
+
+// Refuse says that the verdict is 1, whether or not what is still to be done
+// comes to its end.
+func (d *Decision) Refuse() { d.code.Store(Failed) }
+
+// Hook runs what Slurm started and returns 0 or 1 within the limit. Only the
+// verdict may be 1: a panic is our fault and not the node's, so it is logged and
+// counts as what had been decided before it.
+func Hook(log *Log, limit time.Duration, run func(*Decision) int) int {
+	var d Decision
+	ended := make(chan int, 1)
+	go func() {
+		code := int(d.code.Load())
+		defer func() {
+			if v := recover(); v != nil {
+				logPanic(log, v)
+				code = int(d.code.Load())
+			}
+			ended <- code
+		}()
+		code = run(&d)
 	}()
-	if run() != OK {
+	code := OK
+	select {
+	case code = <-ended:
+	case <-time.After(limit):
+		log.Errorf("not finished after %s: leaving with what was decided", limit)
+		code = int(d.code.Load())
+	}
+	if code != OK {
 		return Failed
 	}
 	return OK
