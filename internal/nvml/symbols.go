@@ -38,6 +38,7 @@ var alwaysPresent = []string{
 	"nvmlDeviceGetComputeRunningProcesses_v2",
 	"nvmlDeviceGetGraphicsRunningProcesses_v2",
 	"nvmlDeviceGetUtilizationRates",
+	"nvmlDeviceGetSamples",
 	"nvmlDeviceGetTemperature",
 	"nvmlDeviceGetClockInfo",
 	"nvmlDeviceGetMaxMigDeviceCount",
