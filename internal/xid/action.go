@@ -137,27 +137,33 @@ func JudgeAll(events []Event, c Catalogue) []Judgement {
 	out := make([]Judgement, len(events))
 	for i, e := range events {
 		j := Judge(e, c)
-		others := func(codes ...int) int {
-			return slices.IndexFunc(events, func(o Event) bool {
-				return o.Kind == KindXID && o.PCI == e.PCI && slices.Contains(codes, o.Code)
-			})
-		}
 		switch j.Action {
 		case ActionXID45:
 			j.Action = ActionIgnore
 		case ActionXID48:
 			j.Action = ActionReset
-			if others(63, 64) >= 0 {
+			if _, ok := latest(events, e.PCI, 63, 64); ok {
 				j.Action = ActionDrainReset
 			}
 		case ActionFollowXID154, ActionNVLink5:
-			if k := others(154); k >= 0 {
-				j.Action = Judge(events[k], c).Action
+			if verdict, ok := latest(events, e.PCI, 154); ok {
+				v := Judge(verdict, c)
+				j.Action, j.Severity = v.Action, v.Severity
 			}
 		}
 		out[i] = j
 	}
 	return out
+}
+
+// latest finds the last XID of a card with one of the codes.
+func latest(events []Event, pci string, codes ...int) (found Event, ok bool) {
+	for _, e := range events {
+		if e.Kind == KindXID && e.PCI == pci && slices.Contains(codes, e.Code) && (!ok || e.after(found)) {
+			found, ok = e, true
+		}
+	}
+	return found, ok
 }
 
 // look returns action, name and category, and the severity that a site set.

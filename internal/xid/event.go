@@ -7,6 +7,7 @@
 package xid
 
 import (
+	"slices"
 	"time"
 
 	"gpuhooks/internal/gpu"
@@ -64,7 +65,7 @@ type LinkReport struct {
 }
 
 // SwitchReport is what an SXid line says of its severity. One SXid is printed as
-// up to three lines, and only Fatal and NonFatal lines are events.
+// up to three lines, which Collapse joins.
 type SwitchReport string
 
 // What an SXid line says.
@@ -74,6 +75,11 @@ const (
 	SwitchData     SwitchReport = "data"      // "Data {…}": registers of the line before
 	SwitchUnstated SwitchReport = "unstated"
 )
+
+// rank orders what lines of one SXid say; the highest speaks for the event.
+func (s SwitchReport) rank() int {
+	return slices.Index([]SwitchReport{SwitchData, SwitchUnstated, SwitchNonFatal, SwitchFatal}, s)
+}
 
 // CatalogueCode is the XID under which the catalogue knows the event: its own
 // number, or that of the numbered event that says the same. 0: none.

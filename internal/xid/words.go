@@ -4,17 +4,15 @@ import "strings"
 
 // driverOpeners are words with which the driver's text after a process name is
 // known to begin.
-func driverOpeners() []string {
-	return []string{
-		"An uncorrectable ", "BAD_TSG ", "Bank Remapper", "C2C", "CE ", "CHI ", "CMDre ", "CTX SWITCH", "ChID ", "Channel 0",
-		"Channel ID ", "Class Error", "Compute ", "Contained: ", "Copy Engine", "DRAM ", "Double Bit", "Double bit",
-		"Dynamic Page", "Dynamic page", "ECC ", "Engine ", "FIFO", "Fault ", "GDDR", "GPU has fallen", "GPU recovery action",
-		"GSP ", "Graphics ", "HUB", "HWERR", "Host ", "Illegal ", "Kernel ", "L2 ", "MC ", "MMU Fault", "MMU fault", "MSE", "Marking ",
-		"NETIR", "NVDEC", "NVENC", "NVJPG", "NVLPW", "NVLink", "OFA", "PBDMA", "PMU", "Physical ", "Power ", "RC watchdog", "RLW_",
-		"Reset ", "Resetting ", "Retiring ", "Row Remapper", "Row remapper", "SAW_", "SEC_FAULT", "SRAM ", "Single Bit",
-		"TLC ", "TLW_", "TREX", "Timeout ", "Unable to ", "Uncontained: ", "Uncorrectable ", "Video ", "caused by ", "channel 0x",
-		"errorString ", "intr ", "physical page", "recovery action",
-	}
+var driverOpeners = [...]string{
+	"An uncorrectable ", "BAD_TSG ", "Bank Remapper", "C2C", "CE ", "CHI ", "CMDre ", "CTX SWITCH", "ChID ", "Channel 0",
+	"Channel ID ", "Class Error", "Compute ", "Contained: ", "Copy Engine", "DRAM ", "Double Bit", "Double bit",
+	"Dynamic Page", "Dynamic page", "ECC ", "Engine ", "FIFO", "Fault ", "GDDR", "GPU has fallen", "GPU recovery action",
+	"GSP ", "Graphics ", "HUB", "HWERR", "Host ", "Illegal ", "Kernel ", "L2 ", "MC ", "MMU Fault", "MMU fault", "MSE", "Marking ",
+	"NETIR", "NVDEC", "NVENC", "NVJPG", "NVLPW", "NVLink", "OFA", "PBDMA", "PMU", "Physical ", "Power ", "RC watchdog", "RLW_",
+	"Reset ", "Resetting ", "Retiring ", "Row Remapper", "Row remapper", "SAW_", "SEC_FAULT", "SRAM ", "Single Bit",
+	"TLC ", "TLW_", "TREX", "Timeout ", "Unable to ", "Uncontained: ", "Uncorrectable ", "Video ", "caused by ", "channel 0x",
+	"errorString ", "intr ", "physical page", "recovery action",
 }
 
 // driverWords says whether s begins like a text of the driver: with known words,
@@ -31,7 +29,7 @@ func driverWords(s string) bool {
 			return true
 		}
 	}
-	for _, opener := range driverOpeners() {
+	for _, opener := range driverOpeners {
 		if strings.HasPrefix(s, opener) {
 			return true
 		}

@@ -1,0 +1,46 @@
+package xid
+
+import (
+	"errors"
+	"io"
+
+	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/host"
+)
+
+// Batch is what a kernel log held since the last Scan.
+type Batch struct {
+	Events  []Event         // collapsed
+	LastSeq uint64          // give it to SeekAfter next time; 0 before any record
+	Lost    uint64          // records overwritten unread, or events beyond all bounds: Events is incomplete
+	Loaded  gpu.Opt[uint64] // number of the record with which the driver was last loaded
+}
+
+// Scan reads a log to its present end. Use the same Parser for the next Scan of
+// the same log: messages of several records may lie across.
+func Scan(log *host.KernelLog, p *Parser) (Batch, error) {
+	log.Filter = Relevant
+	var b Batch
+	var c Collector
+	for {
+		r, err := log.Next()
+		var over *host.Overrun
+		switch {
+		case err == nil:
+			if e, ok := p.Add(r); ok {
+				c.Add(e)
+			}
+			continue
+		case errors.As(err, &over):
+			b.Lost += over.Lost
+			continue
+		case errors.Is(err, io.EOF):
+			err = nil
+		}
+		b.Events = c.Events()
+		b.Lost += uint64(c.Dropped())
+		b.LastSeq, _ = log.LastSeq()
+		b.Loaded = p.Loaded()
+		return b, err
+	}
+}
