@@ -97,7 +97,7 @@ func parseXID(s string) (Event, bool) {
 
 // setPlace reads what is in the parentheses.
 func (e *Event) setPlace(s string) {
-	for i, word := range strings.Fields(s) {
+	for i, word := range strings.Fields(strings.ReplaceAll(s, ",", " ")) {
 		if i == 0 {
 			e.PCI = host.BusID(word)
 		} else if n, ok := strings.CutPrefix(word, "GPU-I:"); ok {
