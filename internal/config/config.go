@@ -3,7 +3,10 @@
 // it; nothing in it can be set by a job.
 package config
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Config is gpuhooks.toml. Zero values never mean "default": Default fills all.
 type Config struct {
@@ -114,8 +117,11 @@ func (d Duration) D() time.Duration { return time.Duration(d) }
 // UnmarshalText reads "30s".
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as \"30s\" or \"5m\"", b)
+	}
 	*d = Duration(v)
-	return err
+	return nil
 }
 
 // MarshalText writes "30s".

@@ -3,10 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 )
@@ -56,56 +58,63 @@ func LoadHook(path, lastGood string) (c Config, problems []error, broken bool) {
 // from the error, because hooks and people judge them differently.
 func read(path string) (Config, []error, error) {
 	c := Default()
-	f, err := os.Open(path)
+	text, err := readText(path)
 	if err != nil {
 		return c, nil, err
 	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil {
-		return c, nil, err
-	} else if !st.Mode().IsRegular() {
-		return c, nil, fmt.Errorf("%s: not a regular file", path)
-	} else if st.Size() > maxSize {
-		return c, nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
-	}
-	text, err := os.ReadFile(path)
+	md, err := toml.Decode(text, &c)
 	if err != nil {
-		return c, nil, err
-	}
-	md, err := toml.Decode(string(text), &c)
-	var pe toml.ParseError
-	if errors.As(err, &pe) {
-		return c, nil, fmt.Errorf("%s:%d: %s", path, pe.Position.Line, strings.TrimPrefix(pe.Message, "toml: "))
-	} else if err != nil {
-		return c, nil, fmt.Errorf("%s: %w", path, err)
+		return c, nil, syntax(path, err)
 	}
 	var unknown []error
 	for _, k := range md.Undecoded() {
-		unknown = append(unknown, fmt.Errorf("%s:%d: unknown key %q%s", path, lineOf(string(text), k), k.String(), suggest(k)))
+		unknown = append(unknown, fmt.Errorf("%s: unknown key %q%s", place(path, text, k), k.String(), suggest(k)))
 	}
-	if err := c.validate(func(key string) string {
-		return fmt.Sprintf("%s:%d", path, lineOf(string(text), strings.Split(key, ".")))
-	}); err != nil {
-		return c, unknown, err
+	err = c.validate(func(key string) string { return place(path, text, strings.Split(key, ".")) })
+	return c, unknown, err
+}
+
+// readText reads a configuration file. It never waits (a FIFO may lie there by
+// mistake), and root does not follow a file that somebody else could write: it
+// names commands that root will run.
+func readText(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
 	}
-	return c, unknown, nil
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !st.Mode().IsRegular():
+		return "", fmt.Errorf("%s: not a regular file", path)
+	case st.Size() > maxSize:
+		return "", fmt.Errorf("%s: larger than %d bytes", path, maxSize)
+	case os.Geteuid() == 0 && ok && (sys.Uid != 0 || st.Mode().Perm()&0o022 != 0):
+		return "", fmt.Errorf("%s: not owned by root, or writable by others", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSize))
+	return string(text), err
 }
 
 // Keep stores a copy of a configuration that loaded without an error, for the
 // day on which the file is broken. A copy that is already equal is left alone.
 func Keep(path, lastGood string) error {
-	text, err := os.ReadFile(path)
+	text, err := readText(path)
 	if err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(lastGood); err == nil && string(old) == string(text) {
+	if old, err := readText(lastGood); err == nil && old == text {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(lastGood), 0o755); err != nil {
 		return err
 	}
 	tmp := lastGood + fmt.Sprintf(".%d", os.Getpid())
-	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(tmp, lastGood)

@@ -3,10 +3,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/BurntSushi/toml"
 )
 
 // Validate reports every value that cannot be used, all at once.
@@ -67,7 +70,7 @@ func (c Config) validate(where func(key string) string) error {
 	if c.Drain.BrakeMin < 1 {
 		bad("drain.brake_min", "%d is less than 1", c.Drain.BrakeMin)
 	}
-	if c.Drain.BrakeFraction < 0 || c.Drain.BrakeFraction > 1 {
+	if !(c.Drain.BrakeFraction >= 0 && c.Drain.BrakeFraction <= 1) { // not a number is neither
 		bad("drain.brake_fraction", "%g is not between 0 and 1", c.Drain.BrakeFraction)
 	}
 	if c.Drain.UndrainRuns < 1 {
@@ -89,15 +92,19 @@ func (c Config) validate(where func(key string) string) error {
 	return errors.Join(errs...)
 }
 
-// UnknownChecks returns the names under [checks] that are not in known: check
-// names live in package check, which this package does not know.
-func (c Config) UnknownChecks(known []string) []string {
-	var out []string
-	for name := range c.Checks {
+// UnknownChecks says which names under [checks] are not in known: check names
+// live in package check, which this package does not know. path is the file that
+// the configuration came from, for the line.
+func (c Config) UnknownChecks(path string, known []string) []error {
+	text, err := readText(path)
+	if err != nil {
+		text = "" // the file is named without the line
+	}
+	var out []error
+	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
 		if !slices.Contains(known, name) {
-			out = append(out, name)
+			out = append(out, fmt.Errorf("%s: unknown check %q (allowed here: %s)", place(path, text, toml.Key{"checks", name}), name, strings.Join(known, ", ")))
 		}
 	}
-	slices.Sort(out)
 	return out
 }

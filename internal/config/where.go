@@ -1,11 +1,47 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 )
+
+// place names where a key stands: file and line, or the file alone.
+func place(path, text string, key toml.Key) string {
+	if n := lineOf(text, key); n > 0 {
+		return fmt.Sprintf("%s:%d", path, n)
+	}
+	return path
+}
+
+// mismatch is how the TOML library words a value of the wrong type.
+var mismatch = regexp.MustCompile(`^toml: line (\d+) \(last key "([^"]*)"\): (.*)$`)
+
+// syntax words an error of the TOML library as file, line, key, cause.
+func syntax(path string, err error) error {
+	var pe toml.ParseError
+	if errors.As(err, &pe) {
+		cause := pe.Message
+		if cause == "" {
+			cause = pe.Error()
+			if inner := errors.Unwrap(pe); inner != nil {
+				cause = inner.Error()
+			}
+		}
+		if pe.LastKey != "" {
+			cause = pe.LastKey + ": " + cause
+		}
+		return fmt.Errorf("%s:%d: %s", path, pe.Position.Line, cause)
+	}
+	if m := mismatch.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s:%s: %s: %s", path, m[1], m[2], m[3])
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
 
 // lineOf finds the line on which a key stands, so that an error about a value
 // can name it: the TOML library tells positions only for syntax errors. It
