@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gpuhooks/internal/config"
@@ -11,9 +13,7 @@ import (
 // HookConfig reads the configuration as a hook does: whatever is wrong with it
 // is said, and something usable comes back.
 func HookConfig(log *Log, path string) config.Config {
-	// Where the last good copy lies is itself configured; a broken file cannot
-	// say it, so it is looked for in the default place.
-	c, problems, broken := config.LoadHook(path, config.LastGood(config.Default().Paths.State))
+	c, problems, broken := config.LoadHook(path, config.LastGood(stateOf(path)))
 	for _, p := range problems {
 		if broken {
 			log.Errorf("%v", p)
@@ -36,4 +36,30 @@ func NodeName(c config.Config, slurmd string) string {
 	}
 	host, _, _ = strings.Cut(host, ".")
 	return cmp.Or(c.Slurm.NodeName, slurmd, host)
+}
+
+// stateOf finds where the last good copy of a configuration lies. The file says
+// so itself, and if it is broken its line may still be whole; else it is the
+// default place.
+func stateOf(path string) string {
+	state := config.Default().Paths.State
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) > 1<<20 {
+		return state
+	}
+	table := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			table = line
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || table != "[paths]" || strings.TrimSpace(key) != "state" {
+			continue
+		}
+		if v, err := strconv.Unquote(strings.TrimSpace(value)); err == nil && filepath.IsAbs(v) {
+			state = v
+		}
+	}
+	return state
 }

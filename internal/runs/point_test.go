@@ -1,0 +1,61 @@
+package runs
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/slurm"
+)
+
+func TestPointOf(t *testing.T) {
+	n := gpu.Node{Time: time.Unix(7, 0), GPUs: []gpu.GPU{
+		{
+			Identity: gpu.Identity{Index: 0, UUID: "GPU-a", Minor: gpu.Some(2)}, Counters: gpu.Counters{gpu.EnergyMillijoules: 5},
+			Health: gpu.Health{MemoryTotal: gpu.Some(uint64(80))}, Readings: gpu.Readings{gpu.MemoryUsed: 3},
+		},
+		{
+			Identity: gpu.Identity{Index: 1, UUID: "GPU-b"}, Readings: gpu.Readings{gpu.MemoryUsed: 70},
+			Instances: []gpu.Instance{{GI: 2, CI: 0, UUID: "MIG-2", Readings: gpu.Readings{gpu.MemoryUsed: 9}, Processes: []gpu.Process{{PID: 1}}}},
+		},
+	}}
+	p := PointOf(&n, slurm.Resolution{GPUs: []slurm.GPU{
+		{UUID: "GPU-b", MIG: &slurm.MIG{GI: 2, CI: 0}},
+		{UUID: "GPU-a"},
+		{UUID: "GPU-gone", Minor: gpu.Some(3)},
+		{UUID: "GPU-b", MIG: &slurm.MIG{GI: 9, CI: 0, UUID: "MIG-9"}},
+	}})
+	if len(p.Devices) != 4 || !p.Time.Equal(n.Time) {
+		t.Fatalf("%+v", p)
+	}
+	mig, whole, gone, lostMIG := p.Devices[0], p.Devices[1], p.Devices[2], p.Devices[3]
+	if mig.Instance == nil || mig.Instance.UUID != "MIG-2" || mig.Instance.Readings != nil || mig.Instance.Processes != nil || mig.MemoryUsed != gpu.Some(uint64(9)) {
+		t.Errorf("instance %+v", mig)
+	}
+	if whole.Instance != nil || whole.Counters[gpu.EnergyMillijoules] != 5 || whole.Memory != gpu.Some(uint64(80)) || whole.MemoryUsed != gpu.Some(uint64(3)) {
+		t.Errorf("card %+v", whole)
+	}
+	if gone.Index != -1 || gone.Minor != gpu.Some(3) || gone.Counters != nil || len(gone.Faults) != 1 || gone.MemoryUsed.IsSet() {
+		t.Errorf("a card that is not in the look %+v", gone)
+	}
+	if lostMIG.Instance.UUID != "MIG-9" || len(lostMIG.Faults) != 1 || lostMIG.MemoryUsed.IsSet() {
+		t.Errorf("an instance that is not in the look %+v", lostMIG)
+	}
+}
+
+func TestNodeJobs(t *testing.T) {
+	on := func(sharing slurm.Sharing, uuids ...string) Job {
+		j := Job{Resolution: slurm.Resolution{Verdict: slurm.Resolved, Sharing: sharing}}
+		for _, u := range uuids {
+			j.Resolution.GPUs = append(j.Resolution.GPUs, slurm.GPU{UUID: u})
+		}
+		return j
+	}
+	j := NodeJobs(map[Name]Job{
+		{12, 0}: on(slurm.NotShared, "GPU-a"), {9, 1}: on(slurm.SharedShard, "GPU-c", "GPU-b"), {10, 0}: on(slurm.SharingUnknown, "GPU-c"),
+	})
+	if !slices.Equal(j.Live, []string{"9", "10", "12"}) || !slices.Equal(j.SharedGPUs, []string{"GPU-b", "GPU-c"}) {
+		t.Errorf("%+v", j)
+	}
+}
