@@ -42,6 +42,8 @@ type Kernel struct {
 	LastSeq uint64      `json:"last_seq"` // go on after this one next time
 	Lost    uint64      `json:"lost"`     // records overwritten before they were read: events are incomplete
 	Fault   *gpu.Fault  `json:"fault,omitempty"`
+
+	Loaded gpu.Opt[uint64] `json:"loaded,omitzero"` // record with which the driver was loaded, if after the first one read: events before it are void
 }
 
 // Done closes an answer.
