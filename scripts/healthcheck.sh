@@ -1,8 +1,9 @@
 #!/bin/sh
 # HealthCheckProgram=/etc/slurm/gpuhooks/healthcheck.sh in slurm.conf. A site copies this file and edits
-# the next two lines if it installed elsewhere.
+# the next three lines if it installed elsewhere.
 sbin=/usr/local/sbin
 config=/etc/gpuhooks/gpuhooks.toml
+log=/var/log/gpuhooks.log
 
 # Slurm only logs the status: the program drains by itself. The wrapper keeps the
 # manners of the other two, so that a boot gate may use it as well.
@@ -11,6 +12,14 @@ config=/etc/gpuhooks/gpuhooks.toml
 PATH=/usr/sbin:/usr/bin:/sbin:/bin # Slurm sets none
 export PATH
 
-"$sbin/gpu-healthcheck" --config "$config"
-[ $? -eq 1 ] && exit 1
+out=$("$sbin/gpu-healthcheck" --config "$config" 2>&1 >/dev/null)
+status=$?
+
+# slurmd logs the words of a hook only if it failed: a warning, or "would drain",
+# would be lost.
+if [ -n "$out" ]; then
+	printf '%s\n' "$out"
+	printf '%s\n' "$out" | sed "s/^/$(date -u +%Y-%m-%dT%H:%M:%SZ) job=${SLURM_JOB_ID:-none} /" >>"$log"
+fi
+[ "$status" -eq 1 ] && exit 1
 exit 0

@@ -115,6 +115,41 @@ func parseJob(line string) (Job, error) {
 	return j, nil
 }
 
+// JobGPUs lists the indexes of a running job's GPUs in Slurm's list of the node,
+// which is NVML's order in this cluster.
+func (l *Lab) JobGPUs(ctx context.Context, id int) ([]int, error) {
+	out, err := l.slurm(ctx, "scontrol", "-o", "-d", "show", "job", strconv.Itoa(id))
+	if err != nil {
+		return nil, err
+	}
+	return parseGPUs(out)
+}
+
+// parseGPUs reads "GRES=gpu:h100:3(IDX:0-1,5)".
+func parseGPUs(line string) ([]int, error) {
+	_, rest, ok := strings.Cut(line, "(IDX:")
+	list, _, closed := strings.Cut(rest, ")")
+	if !ok || !closed || list == "" {
+		return nil, errors.New("no (IDX:…) in the job's GRES")
+	}
+	var all []int
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		a, err1 := strconv.Atoi(from)
+		b, err2 := strconv.Atoi(to)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("GRES index %q: %w", list, err)
+		}
+		for i := a; i <= b; i++ {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
 // NodeState is what slurmctld says about a node.
 type NodeState struct {
 	State  string // IDLE, MIXED, ALLOCATED with flags: IDLE+DRAIN

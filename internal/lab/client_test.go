@@ -45,3 +45,17 @@ func TestOverride(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestParseGPUs(t *testing.T) {
+	for line, want := range map[string][]int{
+		"JobId=1 Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:4)":       {4},
+		"JobId=1 Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:h100:4(IDX:0-2,5) X": {0, 1, 2, 5},
+		"JobId=1 Nodes=n1 GRES=gpu:h100:0(IDX:)":                        nil,
+		"JobId=1 Nodes=n1 GRES=":                                        nil,
+	} {
+		got, err := parseGPUs(line)
+		if !reflect.DeepEqual(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("%s: got %v, %v, want %v", line, got, err, want)
+		}
+	}
+}

@@ -13,15 +13,19 @@ import (
 
 func (l *Lab) wrapper(name string) string { return filepath.Join(l.Dir, "etc", name) }
 
-// writeHooks copies the site's wrappers with their two settings edited: where
-// the programs are, and each node's own configuration.
+// writeHooks copies the site's wrappers with their three settings edited: where
+// the programs are, and each node's own configuration and log.
 func (l *Lab) writeHooks() error {
 	if l.opts.NoHooks {
 		return nil
 	}
-	config := filepath.Join(l.Dir, "nodes", "$SLURMD_NODENAME", "gpuhooks.toml")
+	settings := map[string]string{
+		"sbin":   l.opts.Bin,
+		"config": filepath.Join(l.Dir, "nodes", "$SLURMD_NODENAME", "gpuhooks.toml"),
+		"log":    filepath.Join(l.Dir, "nodes", "$SLURMD_NODENAME", "gpuhooks.log"),
+	}
 	for _, name := range []string{"prolog.sh", "epilog.sh", "healthcheck.sh"} {
-		text, err := wrapperText(l.opts.Scripts, name, l.opts.Bin, config)
+		text, err := wrapperText(filepath.Join(l.opts.Scripts, name), settings)
 		if err != nil {
 			return err
 		}
@@ -38,16 +42,16 @@ func (l *Lab) writeHooks() error {
 }
 
 // wrapperText is a wrapper of the site with its settings edited.
-func wrapperText(scripts, name, sbin, config string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(scripts, name))
+func wrapperText(path string, settings map[string]string) (string, error) {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
 	text := string(b)
-	for key, value := range map[string]string{"sbin": sbin, "config": config} {
+	for key, value := range settings {
 		line := regexp.MustCompile(`(?m)^` + key + `=.*$`)
 		if n := len(line.FindAllString(text, -1)); n != 1 {
-			return "", fmt.Errorf("%s/%s: %s=: %d lines, want 1", scripts, name, key, n)
+			return "", fmt.Errorf("%s: %s=: %d lines, want 1", path, key, n)
 		}
 		text = line.ReplaceAllLiteralString(text, key+`="`+value+`"`)
 	}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// play runs every scenario, at the same time where that can be. n1 has room for
+// the jobs of 1, 3, 4, 5 and the contained error; n2 for 2, then for the
+// uncontained error and the second run of 6; n3 is the broken node.
+func (d *demo) play(ctx context.Context) []*part {
+	first := []scenario{
+		{"1. Two GPUs, busy and healthy", busy},
+		{"2. Eight GPUs allocated, three used", partlyUsed},
+		{"3. GPU-Util 100 % and next to nothing done", utilLies},
+		{"4. A job of three seconds", short},
+		{"5. An array of two tasks on one node", array},
+		{"6. A node whose GPU 3 has fallen off the bus", lostGPU},
+		{"7a. An uncontained memory error (XID 95)", uncontained},
+		{"7b. A contained memory error (XID 94)", contained},
+	}
+	last := scenario{"8. The node of 6, resumed, in observe mode", observed}
+
+	parts := make([]*part, len(first))
+	var all sync.WaitGroup
+	for i, s := range first {
+		all.Go(func() { parts[i] = s.run(ctx, d) })
+	}
+	all.Wait()
+	return append(parts, last.run(ctx, d))
+}
+
+// tell prints the story, then what Slurm and the records say. It returns the
+// number of expectations that did not come true.
+func (d *demo) tell(ctx context.Context, parts []*part) (failed int, err error) {
+	for _, p := range parts {
+		failed += p.print()
+	}
+	if err := d.printSlurm(ctx); err != nil {
+		return failed, err
+	}
+	for _, p := range parts {
+		for _, id := range p.jobs {
+			failed += d.printReport(ctx, id)
+		}
+	}
+	return failed, nil
+}
+
+// scenario is a part of the story and how to play it.
+type scenario struct {
+	title string
+	play  func(context.Context, *part) error
+}
+
+func (s scenario) run(ctx context.Context, d *demo) *part {
+	p := &part{demo: d, title: s.title}
+	if err := s.play(ctx, p); err != nil {
+		p.expect(false, "the scenario can be played to its end", "%v", err)
+	}
+	return p
+}
+
+// printSlurm shows what Slurm says now.
+func (d *demo) printSlurm(ctx context.Context) error {
+	var errs []error
+	for _, argv := range [][]string{
+		{"sinfo", "-R"},
+		{"squeue", "--states=all", "--sort=i", "--format=%.8A %.16j %.10T %.6N %.10M"},
+	} {
+		out, err := d.lab.Slurm(ctx, argv...)
+		fmt.Fprintf(d.out, "\n$ %s\n%s", strings.Join(argv, " "), out)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// report is what gpu-accounting tells of a job (or ID_TASK) from a node's records.
+func (d *demo) report(ctx context.Context, job, node string) (string, error) {
+	return d.lab.Program(ctx, d.lab.Node(node), "gpu-accounting", "report", job)
+}
+
+// printReport prints the page of a job; a job without one is a failure.
+func (d *demo) printReport(ctx context.Context, id int) (failed int) {
+	r, err := d.lab.Record(id)
+	if err != nil {
+		fmt.Fprintf(d.out, "\nFAILED: %v\n", err)
+		return 1
+	}
+	out, err := d.report(ctx, fmt.Sprint(id), r.Node)
+	fmt.Fprintf(d.out, "\n$ gpu-accounting report %d\n%s", id, out)
+	if err != nil {
+		fmt.Fprintf(d.out, "FAILED: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// expectReport wants one of the words in the page of a job.
+func (p *part) expectReport(ctx context.Context, id int, want string, words ...string) {
+	r, err := p.lab.Record(id)
+	if err != nil {
+		p.expect(false, want, "%v", err)
+		return
+	}
+	out, err := p.report(ctx, fmt.Sprint(id), r.Node)
+	if err != nil {
+		p.expect(false, want, "%v: %s", err, out)
+		return
+	}
+	for _, w := range words {
+		if line := lineWith(out, w); line != "" {
+			p.expect(true, want, "%s", line)
+			return
+		}
+	}
+	p.expect(false, want, "none of %q in the page", words)
+}
