@@ -7,7 +7,7 @@ import "strings"
 var driverOpeners = [...]string{
 	"An uncorrectable ", "BAD_TSG ", "Bank Remapper", "C2C", "CE ", "CHI ", "CMDre ", "CTX SWITCH", "ChID ", "Channel 0",
 	"Channel ID ", "Class Error", "Compute ", "Contained: ", "Copy Engine", "DRAM ", "Double Bit", "Double bit",
-	"Dynamic Page", "Dynamic page", "ECC ", "Engine ", "FIFO", "Fault ", "GDDR", "GPU has fallen", "GPU recovery action",
+	"Dynamic Page", "Dynamic page", "ECC ", "Engine ", "FIFO", "Fault ", "GDDR", "GPU ", "HBM", "High ",
 	"GSP ", "Graphics ", "HUB", "HWERR", "Host ", "Illegal ", "Kernel ", "L2 ", "MC ", "MMU Fault", "MMU fault", "MSE", "Marking ",
 	"NETIR", "NVDEC", "NVENC", "NVJPG", "NVLPW", "NVLink", "OFA", "PBDMA", "PMU", "Physical ", "Power ", "RC watchdog", "RLW_",
 	"Reset ", "Resetting ", "Retiring ", "Row Remapper", "Row remapper", "SAW_", "SEC_FAULT", "SRAM ", "Single Bit",
