@@ -4,13 +4,13 @@ package main
 
 import (
 	"errors"
-	"io"
 	"syscall"
 	"time"
 
 	"gpuhooks/internal/driver"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/host"
+	"gpuhooks/internal/xid"
 )
 
 // openKernel opens the kernel log behind record after; 0 is its beginning.
@@ -38,24 +38,14 @@ func readKernel(fs host.FS, after uint64, cards []gpu.ProcGPU, now time.Time) dr
 		return k
 	}
 	defer log.Close()
-	_ = cards
-	for {
-		_, err := log.Next()
-		var overrun *host.Overrun
-		switch {
-		case err == nil:
-			continue
-		case errors.As(err, &overrun):
-			k.Lost += overrun.Lost
-			continue
-		case !errors.Is(err, io.EOF):
-			k.Fault = pathFault("/dev/kmsg", err)
-		}
-		break
+	var p xid.Parser
+	b, err := xid.Scan(log, &p)
+	if err != nil {
+		k.Fault = pathFault("/dev/kmsg", err)
 	}
-	if seq, ok := log.LastSeq(); ok {
-		k.LastSeq = seq
-	}
+	xid.Assign(b.Events, xid.UUIDs(cards, nil))
+	k.Events, k.Lost, k.Loaded = b.Events, b.Lost, b.Loaded
+	k.LastSeq = max(b.LastSeq, after)
 	return k
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -67,6 +68,8 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	if o.inventory {
 		return printInventory(fs, o, stdout)
 	}
+	debug.SetGCPercent(-1) // a look lives for milliseconds and fits in a few megabytes
+	debug.SetMemoryLimit(64 << 20)
 	out := &lines{to: stdout}
 	go leaveWithReader(stdout)
 
@@ -119,16 +122,20 @@ func (l *look) run(o opening) (gpu.Driver, []gpu.GPU) {
 		l.out.fault(*o.fault)
 		return gpu.Driver{}, nil
 	}
+	asked := time.Now()
 	d, faults := o.library.Driver()
+	slow := time.Since(asked) > time.Millisecond
 	l.out.put(driver.Line{Driver: &d})
 	for _, f := range faults {
 		l.out.fault(f)
 	}
 	l.known = loadIdentities(l.o.identity, l.bootID, l.presence.DriverLoad)
 	n := d.Count.Or(0)
-	// A goroutine in a driver call holds a processor until the runtime notices;
-	// with one each, no GPU waits for another.
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), n+1))
+	if slow {
+		// A goroutine in a driver call holds a processor until the runtime notices;
+		// with one each, no GPU waits for another.
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), n+1))
+	}
 
 	gpus := make([]gpu.GPU, n)
 	var wg sync.WaitGroup
