@@ -97,8 +97,8 @@ func parseNode(out string) (Node, error) {
 		if t, err := time.Parse(slurmTime, m[3]); err == nil {
 			n.ReasonTime = gpu.Some(t)
 		}
-	} else if m := bareReason.FindStringSubmatch(out); m != nil {
-		n.Reason = strings.TrimSpace(m[1])
+	} else if m := bareReason.FindStringSubmatch(out); m != nil && !strings.Contains(head, " Comment=") && !strings.Contains(head, " Extra=") {
+		n.Reason = strings.TrimSpace(m[1]) // else it stands in somebody's comment
 	}
 	return n, nil
 }
@@ -190,12 +190,13 @@ func (c Client) Drain(ctx context.Context, name, reason string) error {
 	return err
 }
 
-// Resume gives the node back to its jobs.
-func (c Client) Resume(ctx context.Context, name string) error {
+// Undrain gives the node back to its jobs; Slurm clears the reason. Unlike
+// RESUME it does not bring up a node that is down.
+func (c Client) Undrain(ctx context.Context, name string) error {
 	if err := checkNode(name); err != nil {
 		return err
 	}
-	_, err := c.run(ctx, "scontrol update", c.Scontrol, "update", "NodeName="+name, "State=RESUME")
+	_, err := c.run(ctx, "scontrol update", c.Scontrol, "update", "NodeName="+name, "State=UNDRAIN")
 	return err
 }
 

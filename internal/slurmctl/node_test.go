@@ -25,6 +25,7 @@ func TestParseNode(t *testing.T) {
 		{"with keys in it", "Reason=[HC] State=IDLE [x@y] [root@2026-11-30T18:14:39] Comment=hello Reason=foo Extra=bar\n", "[HC] State=IDLE [x@y]", "root", at},
 		{"of a numeric user", "Reason=by hand [12345@2026-11-30T18:14:39] Comment=c\n", "by hand", "12345", at},
 		{"two lines", "Reason=first\nsecond [slurm@2026-11-30T18:14:39]\n", "first\nsecond", "slurm", at},
+		{"in a comment only", "Comment=hello Reason=foo Extra=bar\n", "", "", gpu.Opt[time.Time]{}},
 		{"without a stamp", "Reason=Not responding", "Not responding", "", gpu.Opt[time.Time]{}},
 	}
 	for _, tt := range tests {
