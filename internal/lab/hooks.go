@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -107,4 +108,22 @@ func (l *Lab) Program(ctx context.Context, n *Node, program string, args ...stri
 	cmd.Dir = l.Dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// Hook starts a node's wrapper (prolog.sh, epilog.sh) the way slurmd does, with
+// the given variables added to those of every hook, and returns its status.
+func (l *Lab) Hook(ctx context.Context, n *Node, script string, env ...string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.wrapper(script))
+	cmd.Env = append([]string{
+		"SLURM_CONF=" + l.SlurmConf(), "SLURM_CLUSTER_NAME=gpulab", "SLURMD_NODENAME=" + n.Name, "SLURM_NODELIST=" + n.Name,
+		"SLURM_SCRIPT_CONTEXT=" + strings.TrimSuffix(script, ".sh") + "_slurmd",
+	}, env...)
+	cmd.Dir = l.Dir
+	err := cmd.Run()
+	if _, failed := err.(*exec.ExitError); failed {
+		return cmd.ProcessState.ExitCode(), nil
+	}
+	return 0, err
 }

@@ -1,32 +1,28 @@
 package lab
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"gpuhooks/internal/record"
+	"gpuhooks/internal/spool"
 )
 
-// Records reads every record of a job that the nodes have spooled, wherever
-// below the spool or the fallback directory it lies.
+// Records reads every record of a job that the nodes have spooled, or put into
+// their fallback directory.
 func (l *Lab) Records(job int) ([]record.Record, error) {
 	var all []record.Record
+	var errs []error
 	for _, n := range l.Nodes {
-		rs, err := readRecords(n.Spool(), n.Fallback())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", n.Name, err)
-		}
-		for _, r := range rs {
-			if int(r.Job.ID) == job {
-				all = append(all, r)
+		for _, dir := range []string{n.Spool(), n.Fallback()} {
+			found, bad := spool.Find(dir, uint32(job))
+			all = append(all, found...)
+			for _, b := range bad {
+				errs = append(errs, fmt.Errorf("%s: %w", b.Path, b.Err))
 			}
 		}
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // Record is the one record of a job; none or several is an error.
@@ -39,32 +35,4 @@ func (l *Lab) Record(job int) (record.Record, error) {
 		return record.Record{}, fmt.Errorf("job %d has %d records, want 1", job, len(rs))
 	}
 	return rs[0], nil
-}
-
-// readRecords reads all files *.json below the directories that are records.
-func readRecords(dirs ...string) ([]record.Record, error) {
-	var all []record.Record
-	for _, dir := range dirs {
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".json") {
-				return nil // a spool that is not there yet has no records
-			}
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			var r record.Record
-			if err := json.Unmarshal(b, &r); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			if r.Schema == record.Schema {
-				all = append(all, r)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
