@@ -55,11 +55,22 @@ func Strays(g *gpu.GPU, rules Processes) []gpu.Process {
 		live := p.Job != "" && slices.Contains(rules.LiveJobs, p.Job)
 		gone := p.Name == "" && !p.Start.IsSet() // ended between NVML's answer and /proc
 		known := slices.ContainsFunc(out, func(o gpu.Process) bool { return o.PID == p.PID })
-		if !live && !gone && !known && !slices.Contains(rules.Allow, p.Name) {
+		if !live && !gone && !known && !allowed(rules.Allow, p.Name) {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// commLength is how much the kernel keeps of a process's name.
+const commLength = 15
+
+// allowed compares names as the kernel keeps them, so that the list may hold
+// whole ones.
+func allowed(list []string, comm string) bool {
+	return comm != "" && slices.ContainsFunc(list, func(name string) bool {
+		return comm == name[:min(len(name), commLength)]
+	})
 }
 
 // sameProcess compares pid and start time: a pid alone is used again.

@@ -17,18 +17,19 @@ var readings = Check{
 	},
 	Run: func(in Input) []Finding {
 		return each(in, func(g *gpu.GPU) Finding {
-			for i, f := range g.Faults {
-				switch f.Kind {
-				case gpu.FaultLost, gpu.FaultResetRequired: // checks of their own
-					return Finding{Outcome: Pass}
-				}
-				text := f.Error()
-				if more := len(g.Faults) - i - 1; more > 0 {
-					text += fmt.Sprintf(" (and %d more)", more)
-				}
-				return Finding{Outcome: Error, Text: text}
+			switch {
+			case g.Lost(), gpu.HasFault(g.Faults, gpu.FaultResetRequired): // checks of their own
+				return Finding{Outcome: Pass}
+			case len(g.Faults) == 0 && !g.Complete:
+				return Finding{Outcome: Skip}
+			case len(g.Faults) == 0:
+				return Finding{Outcome: Pass}
 			}
-			return Finding{Outcome: Pass}
+			text := g.Faults[0].Error()
+			if more := len(g.Faults) - 1; more > 0 {
+				text += fmt.Sprintf(" (and %d more)", more)
+			}
+			return Finding{Outcome: Error, Text: text}
 		})
 	},
 }

@@ -15,8 +15,11 @@ var resetRequired = Check{
 	},
 	Run: func(in Input) []Finding {
 		return each(in, func(g *gpu.GPU) Finding {
-			if gpu.HasFault(g.Faults, gpu.FaultResetRequired) {
+			switch {
+			case gpu.HasFault(g.Faults, gpu.FaultResetRequired):
 				return Finding{Outcome: Fail, Text: "NVML answers RESET_REQUIRED"}
+			case !g.Complete:
+				return Finding{Outcome: Skip}
 			}
 			return Finding{Outcome: Pass}
 		})

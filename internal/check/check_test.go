@@ -1,0 +1,182 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuhooks/internal/config"
+	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/xid"
+)
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// card is a healthy H100 in use by nobody. Its minor is not its index.
+func card(index int) gpu.GPU {
+	return gpu.GPU{
+		Identity: gpu.Identity{
+			Index: index, Minor: gpu.Some(7 - index), UUID: fmt.Sprintf("GPU-%d", index),
+			PCI: fmt.Sprintf("00000000:%d0:00.0", index+1), Name: "NVIDIA H100 80GB HBM3",
+			PCIeMaxGen: gpu.Some(5), PCIeMaxWidth: gpu.Some(16),
+		},
+		Complete: true,
+		Health: gpu.Health{
+			RecoveryAction: gpu.Some(0), MIG: gpu.Some(gpu.Switch{}), RowRemap: gpu.Some(gpu.RowRemap{}),
+			PCIeGen: gpu.Some(1), PCIeWidth: gpu.Some(16), Persistence: gpu.Some(true),
+		},
+		Counters: gpu.Counters{
+			gpu.ECCVolUncorrDRAM: 0, gpu.ECCAggUncorrDRAM: 2, gpu.ECCVolUncorrSRAM: 0, gpu.ECCAggUncorrSRAM: 1,
+		},
+		Readings: gpu.Readings{gpu.Utilization: 0},
+	}
+}
+
+// healthy is a whole answer of a node with so many healthy cards, after a good look.
+func healthy(n int) Input {
+	in := Input{
+		Node: gpu.Node{
+			Time:     noon,
+			Presence: gpu.Presence{ModuleLoaded: gpu.Some(true), ModuleVersion: gpu.Some("580.95.05"), Control: gpu.Some(true)},
+			Driver:   gpu.Driver{Version: gpu.Some("580.95.05"), NVML: gpu.Some("13.580.95.05"), Count: gpu.Some(n)},
+		},
+		Tier: 1, Answer: gpu.AnswerWhole, Kernel: Kernel{Read: true}, Now: noon,
+		Memory:    Memory{Good: map[string]gpu.Counters{}},
+		Expected:  Expected{GPUs: gpu.Some(n)},
+		Processes: Processes{HasCgroups: true, Allow: []string{"nvidia-persistenced"}, LiveJobs: []string{"17"}},
+		Catalog: func() xid.Catalogue {
+			c, err := xid.Load(nil)
+			if err != nil {
+				panic(err)
+			}
+			return c
+		},
+	}
+	for i := range n {
+		g := card(i)
+		in.Node.GPUs = append(in.Node.GPUs, g)
+		p := &in.Node.Presence
+		p.DeviceMinors = append(p.DeviceMinors, g.Minor.Or(-1))
+		p.PCI = append(p.PCI, gpu.PCIDevice{Address: g.PCI, Driver: "nvidia"})
+		p.Proc = append(p.Proc, gpu.ProcGPU{Address: g.PCI, UUID: g.UUID, Minor: g.Minor})
+		in.Memory.Good[g.UUID] = g.Counters
+		in.Expected.Minors = append(in.Expected.Minors, g.Minor.Or(-1))
+	}
+	return in
+}
+
+// drop takes a card out of NVML's answer.
+func drop(in *Input, index int) {
+	in.Node.GPUs = slices.DeleteFunc(in.Node.GPUs, func(g gpu.GPU) bool { return g.Index == index })
+	in.Node.Driver.Count = gpu.Some(len(in.Node.GPUs))
+}
+
+// show writes a finding as "outcome [CODE] gpu: text"; gpu is the UUID, the PCI
+// address of a card without one, or "node".
+func show(f Finding) string {
+	who := "node"
+	if f.GPU != nil {
+		if who = f.GPU.UUID; who == "" {
+			who = f.GPU.PCI
+		}
+	}
+	if f.Code != "" {
+		who = f.Code + " " + who
+	}
+	return fmt.Sprintf("%s %s: %s", f.Outcome, who, f.Text)
+}
+
+// test is one row: a healthy node of two cards, one thing changed, and all
+// findings that are not Pass.
+type test struct {
+	name   string
+	change func(*Input)
+	want   []string
+}
+
+func runTests(t *testing.T, c Check, tests []test) {
+	t.Helper()
+	tests = append(tests, test{"healthy", func(*Input) {}, nil})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := healthy(2)
+			tt.change(&in)
+			var got []string
+			for _, f := range c.Run(in) {
+				if f.Outcome != Pass {
+					got = append(got, show(f))
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got:\n  %s\nwant:\n  %s", strings.Join(got, "\n  "), strings.Join(tt.want, "\n  "))
+			}
+		})
+	}
+}
+
+// on changes the card with that index.
+func on(index int, change func(*gpu.GPU)) func(*Input) {
+	return func(in *Input) { change(&in.Node.GPUs[index]) }
+}
+
+func TestEveryCheckIsWhole(t *testing.T) {
+	name, code := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`), regexp.MustCompile(`^[A-Z]+$`)
+	names, codes := map[string]bool{}, map[string]bool{}
+	for _, c := range All() {
+		if !name.MatchString(c.Name) || names[c.Name] {
+			t.Errorf("%q is no name for a check, or is used twice", c.Name)
+		}
+		// "[HC] " and " gpu=7" stand in 20 characters with it.
+		if !code.MatchString(c.Code) || codes[c.Code] || len(c.Code) > 10 {
+			t.Errorf("%s: %q is no code, or is used twice", c.Name, c.Code)
+		}
+		names[c.Name], codes[c.Code] = true, true
+		if c.Doc.What == "" || c.Doc.Why == "" || c.Doc.Cure == "" || c.Run == nil || c.Class == "" {
+			t.Errorf("%s is not complete", c.Name)
+		}
+		if c.Default != config.PolicyDrain && c.Default != config.PolicyWarn {
+			t.Errorf("%s: a failure leads to %q", c.Name, c.Default)
+		}
+		if got, ok := Find(c.Name); !ok || got.Code != c.Code {
+			t.Errorf("%s is not found", c.Name)
+		}
+	}
+	if _, ok := Find("none"); ok {
+		t.Error("found a check that is not there")
+	}
+}
+
+// A healthy node passes everything, and a node of which nothing is known passes
+// nothing that is about a card.
+func TestKnowingNothingIsNotGood(t *testing.T) {
+	for _, c := range All() {
+		for _, f := range c.Run(healthy(8)) {
+			if f.Outcome != Pass && c.Name != "retired-pages" {
+				t.Errorf("%s: %s", c.Name, show(f))
+			}
+		}
+		in := healthy(1)
+		in.Node.GPUs[0] = gpu.GPU{Identity: in.Node.GPUs[0].Identity, Complete: false}
+		in.Answer, in.Memory.Good = gpu.AnswerPartial, nil
+		for _, f := range c.Run(in) {
+			if f.GPU != nil && f.Outcome != Error {
+				t.Errorf("%s: nothing but the name of a card arrived: %s", c.Name, show(f))
+			}
+		}
+	}
+}
+
+func TestOutcomesAreOrdered(t *testing.T) {
+	order := []Outcome{Skip, Pass, Warn, Error, Fail}
+	for i := range order[1:] {
+		if !order[i+1].Worse(order[i]) || order[i].Worse(order[i+1]) {
+			t.Errorf("%s is not worse than %s", order[i+1], order[i])
+		}
+	}
+	if !Outcome("?").Worse(Warn) || Outcome("?").Worse(Error) {
+		t.Error("an unknown outcome is not as bad as error")
+	}
+}
