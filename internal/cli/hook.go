@@ -15,6 +15,9 @@ type Decision struct{ code atomic.Int32 }
 // comes to its end.
 func (d *Decision) Refuse() { d.code.Store(Failed) }
 
+// Accept takes Refuse back.
+func (d *Decision) Accept() { d.code.Store(OK) }
+
 // Hook runs what Slurm started and returns 0 or 1 within the limit. Only the
 // verdict may be 1: a panic is our fault and not the node's, so it is logged and
 // counts as what had been decided before it.

@@ -1,0 +1,41 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"gpuhooks/internal/config"
+	"gpuhooks/internal/node"
+	"gpuhooks/internal/slurmctl"
+	"gpuhooks/internal/verdict"
+)
+
+// OnVerdict drains the node that a verdict condemns, within the configured time
+// for all of Slurm's answers, and has the node remember that it was us. The
+// caller has seen that the verdict's action is to drain. slurmConf is the file
+// that slurmd works with; "" is the configured one.
+func OnVerdict(ctx context.Context, c config.Config, v verdict.Verdict, name, slurmConf, bootID string, now time.Time) Result {
+	ctx, cancel := context.WithTimeout(ctx, c.Drain.Timeout.D())
+	defer cancel()
+	s := slurmctl.Client{
+		Scontrol: c.Slurm.Scontrol, Sinfo: c.Slurm.Sinfo, Squeue: c.Slurm.Squeue, Sacct: c.Slurm.Sacct,
+		Conf: cmp.Or(slurmConf, c.Slurm.Conf), Timeout: c.Drain.Timeout.D(),
+	}
+	r := Act(ctx, s, Request{
+		Node: name, Code: v.Code, Reason: Prefix + v.Reason, OwnLost: v.OwnLost,
+		Brake: Brake{Min: c.Drain.BrakeMin, Fraction: c.Drain.BrakeFraction, Window: c.Drain.BrakeWindow.D()},
+		Delay: c.Drain.Delay.D(), Now: now,
+	})
+	if r.Outcome != Drained {
+		return r
+	}
+	err := node.Store{Dir: c.Paths.Run}.Update(bootID, func(m *node.Memory) {
+		m.Drained = &node.Drained{Reason: r.Reason, Code: v.Code, Class: v.Class, Time: now.UTC()}
+	})
+	if err != nil {
+		r.Texts = append(r.Texts, fmt.Sprintf("the node's memory: %v", err))
+	}
+	return r
+}

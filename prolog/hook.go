@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"gpuhooks/internal/check"
+	"gpuhooks/internal/cli"
+	"gpuhooks/internal/config"
+	"gpuhooks/internal/drain"
+	"gpuhooks/internal/driver"
+	"gpuhooks/internal/host"
+	"gpuhooks/internal/node"
+	"gpuhooks/internal/runs"
+	"gpuhooks/internal/slurm"
+	"gpuhooks/internal/slurmconf"
+	"gpuhooks/internal/verdict"
+)
+
+// limit is what a prolog takes at most, whatever happens: after 8 s Slurm tells
+// users that it hangs.
+const limit = 7 * time.Second
+
+// shareable is how old another prolog's reading may be.
+const shareable = 5 * time.Second
+
+// hook is one prolog of a GPU job.
+type hook struct {
+	env    cli.Env
+	log    *cli.Log
+	cfg    config.Config
+	job    slurm.Job
+	node   string // this node's name in Slurm
+	dir    runs.Dir
+	name   runs.Name
+	decide *cli.Decision
+}
+
+// runHook is what slurmd starts. It returns 1 only as a verdict.
+func runHook(env cli.Env, path string) int {
+	log := cli.NewLog(env)
+	return cli.Hook(log, limit, func(d *cli.Decision) int {
+		if config.Off(path) {
+			log.Infof("switched off: the file off lies beside %s", path)
+			return cli.OK
+		}
+		job, err := slurm.FromEnv(env.Environ)
+		switch {
+		case err != nil:
+			log.Errorf("environment: %v: the job is not checked", err)
+			return cli.OK
+		case job.ID == 0:
+			log.Warnf("no SLURM_JOB_ID: this is not a prolog, nothing is done")
+			log.Hintf("gpu-healthcheck looks at the node, gpu-prolog --help tells the rest")
+			return cli.OK
+		case job.Context == slurm.PrologCtld || job.Context == slurm.EpilogCtld:
+			log.Errorf("gpu-prolog is for Prolog=, not for PrologSlurmctld=: nothing is done")
+			return cli.OK
+		case !mayHaveGPUs(job):
+			return cli.OK
+		}
+		cfg := cli.HookConfig(log, path)
+		if !cfg.Prolog.Enabled {
+			return cli.OK
+		}
+		h := hook{
+			env: env, log: log, cfg: cfg, job: job, decide: d, node: cli.NodeName(cfg, job.NodeName),
+			dir: runs.Dir(cfg.Paths.Run), name: runs.Name{Job: job.ID, Restart: job.RestartCount},
+		}
+		code := h.run()
+		if err := config.Keep(path, config.LastGood(cfg.Paths.State)); err != nil && !os.IsNotExist(err) {
+			log.Warnf("no copy of the configuration kept: %v", err)
+		}
+		return code
+	})
+}
+
+// mayHaveGPUs says whether the environment names any. It is the first question,
+// so that a job without GPUs waits for nothing.
+func mayHaveGPUs(j slurm.Job) bool {
+	r := slurm.Resolve(j, slurm.Inventory{}, slurmconf.Gres{}, slurm.Options{})
+	return r.Verdict != slurm.NoGPUs
+}
+
+// run looks, judges, and acts or prepares the run.
+func (h *hook) run() int {
+	if conf, err := slurmconf.ReadConf(cmp.Or(h.job.SlurmConf, h.cfg.Slurm.Conf)); err == nil {
+		if has, known := slurmconf.NodeHasGPUs(conf, h.node); known && !has {
+			return cli.OK
+		}
+	}
+	boot, err := host.NewFS(h.cfg.Paths.Root).BootID()
+	if err != nil {
+		h.log.Warnf("boot id: %v", err)
+	}
+	live, err := h.dir.LiveJobs(boot)
+	if err != nil {
+		h.log.Warnf("%v", err)
+	}
+	inCgroup := ownJob() != ""
+	look := node.Read(context.Background(), h.cfg, node.Options{
+		Hook: verdict.Prolog, Tier: 1, NodeName: h.node, SlurmConf: h.job.SlurmConf,
+		MaxAge: h.maxAge(), JobCgroup: inCgroup, Now: h.env.Now,
+	})
+	res := slurm.Resolve(h.job, look.Inventory, look.Gres, slurmOptions(h.cfg, look))
+	for _, w := range res.Warnings {
+		h.log.Warnf("%s", w)
+	}
+	run := h.record(look, res)
+	if live == nil {
+		live = map[runs.Name]runs.Job{}
+	}
+	live[h.name] = run
+	v := look.Judge(h.judged(res), runs.NodeJobs(live))
+	h.say(look, v)
+	if v.Action == verdict.Drain && h.drain(look, v) {
+		return cli.Failed
+	}
+	h.start(run)
+	return cli.OK
+}
+
+// maxAge bounds the age of a reading that may be shared: the counters of a run
+// must have been read after the run before it ended.
+func (h *hook) maxAge() time.Duration {
+	list, err := h.dir.List()
+	if err != nil {
+		return 0
+	}
+	age := shareable
+	for _, r := range list {
+		for _, end := range []time.Time{r.End, r.Done} {
+			if !end.IsZero() {
+				age = min(age, h.env.Now().Sub(end))
+			}
+		}
+	}
+	return max(age, 0)
+}
+
+// judged are the cards of the job. Where they cannot be found out the whole node
+// is judged: the job may get any of them.
+func (h *hook) judged(r slurm.Resolution) []string {
+	if r.Verdict != slurm.CannotResolve {
+		return runs.Cards(r)
+	}
+	h.log.Errorf("job %d: its GPUs cannot be found out: %s: judging the whole node", h.job.ID, r.Reason)
+	h.log.Hintf("gpu-prolog resolve, with the job's environment")
+	return nil
+}
+
+// record is the job.json of this run.
+func (h *hook) record(look *node.Look, r slurm.Resolution) runs.Job {
+	j := runs.Job{
+		Schema: runs.JobSchema, BootID: look.BootID, DriverLoad: look.Reading.Node.Presence.DriverLoad,
+		Job: h.job, Resolution: r, Start: runs.PointOf(&look.Reading.Node, r),
+	}
+	if k := look.Reading.Kernel; k != nil {
+		j.KernelSeq = k.LastSeq
+	}
+	return j
+}
+
+// say logs what the look and the verdict have to tell.
+func (h *hook) say(look *node.Look, v verdict.Verdict) {
+	for _, p := range look.Problems {
+		h.log.Warnf("%v", p)
+	}
+	if r := look.Reading; r.Why != "" {
+		h.log.Warnf("gpu-probe: %s: %s", r.Answer, r.Why)
+		for line := range strings.Lines(r.Stderr) {
+			h.log.Warnf("gpu-probe said: %s", line)
+		}
+	}
+	for _, f := range v.Findings {
+		if f.Outcome == check.Fail {
+			h.log.Errorf("%s", f.Line())
+		} else {
+			h.log.Warnf("%s", f.Line())
+		}
+	}
+	if v.Action == verdict.WouldDrain {
+		h.log.Warnf("%s", v.Summary())
+	}
+}
+
+// drain takes the node out of service and says whether the job is refused.
+func (h *hook) drain(look *node.Look, v verdict.Verdict) bool {
+	h.decide.Refuse() // also if Slurm does not answer in time: it then drains the node itself
+	r := drain.OnVerdict(context.Background(), h.cfg, v, h.node, h.job.SlurmConf, look.BootID, h.env.Now())
+	for _, text := range r.Texts {
+		h.log.Errorf("%s", text)
+	}
+	if !r.Refuses() {
+		h.decide.Accept()
+		return false
+	}
+	mark := runs.Mark{BootID: look.BootID, Time: h.env.Now().UTC(), Text: v.Reason}
+	if err := h.dir.Refuse(h.name, mark); err != nil {
+		h.log.Warnf("job %d: its state could not be written: %v", h.job.ID, err)
+	}
+	return true
+}
+
+// start puts the run in place, then sees that somebody samples it.
+func (h *hook) start(run runs.Job) {
+	if err := h.dir.Create(h.name, run); err != nil {
+		h.log.Errorf("job %d: its state could not be written: %v: its record will lack the start counters", h.job.ID, err)
+		return
+	}
+	state, err := driver.StartSampler(h.cfg, h.env.Now())
+	if err != nil {
+		h.log.Errorf("%s: %v: the job's record will lack samples", state, err)
+	}
+}
+
+// slurmOptions is what the node's configuration tells about Slurm's device list.
+func slurmOptions(c config.Config, look *node.Look) slurm.Options {
+	var o slurm.Options
+	o.Slurm, _ = slurmconf.ParseVersion(c.Slurm.Version)
+	if line, ok := look.Conf.Node(look.Inventory.Node); ok && look.ConfErr == nil {
+		// Not nil also where the node has none: then it is known.
+		o.NodeGres = append([]slurmconf.GresItem{}, line.Gres()...)
+	}
+	return o
+}
+
+// ownJob is the job in whose cgroup we run ourselves (PrologFlags=RunInJob), or "".
+func ownJob() string {
+	p, err := host.FS("/").Process(os.Getpid())
+	if err != nil {
+		return ""
+	}
+	return p.Job
+}
