@@ -70,7 +70,7 @@ bench: deps build
 # The generator is in no program that is shipped, hence the tag.
 man:
 	install -d docs/man
-	$(foreach p,$(STATIC:gpu-%=%) probe,CGO_ENABLED=$(if $(filter probe,$p),1,0) go run -tags man ./$p man docs/man &&) true
+	$(foreach p,$(STATIC:gpu-%=%),CGO_ENABLED=0 go run -tags man ./$p man docs/man &&) true
 
 install: build
 	install -d $(DESTDIR)$(sbindir) $(DESTDIR)$(libexecdir) $(DESTDIR)$(docdir)/examples $(DESTDIR)$(mandir)/man8
