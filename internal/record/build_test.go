@@ -113,7 +113,7 @@ func TestValues(t *testing.T) {
 		{"mig", 0, "ecc_corrected_dram_errors", 0, gpu.SourceCounter, []Flag{WholeCard}, ""},
 		{"mig", 0, "gpu_utilization_mean_ratio", null, gpu.SourceNone, nil, WhyMIG},
 		{"mig", 0, "pcie_rx_bytes", null, gpu.SourceNone, nil, WhyMIG},
-		{"nodelost", 0, "energy_joules", 592 * 600, gpu.SourceNVML, []Flag{Integrated}, ""},
+		{"nodelost", 0, "energy_joules", 592 * 400, gpu.SourceNVML, []Flag{Integrated}, ""},
 		{"nodelost", 0, "remapped_corrected_rows", null, gpu.SourceNone, nil, WhyNoEnd},
 		{"reloaded", 0, "energy_joules", 592 * 600, gpu.SourceNVML, []Flag{Integrated}, ""},
 		{"reloaded", 0, "sm_active_mean_ratio", 0.82, gpu.SourceGPM, nil, ""},

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"slices"
 
 	"gpuhooks/internal/gpu"
@@ -31,7 +32,7 @@ func (d *device) record(r Record, sums *runs.Sums) GPU {
 		d.tail = tail(d.sums, sums)
 	}
 	for _, f := range Fields() {
-		g.Values[f.Field] = f.read(d, f.Stat)
+		g.Values[f.Field] = f.round(f.read(d, f.Stat))
 	}
 	if d.sums == nil {
 		return g
@@ -90,8 +91,26 @@ func series(in map[gpu.Metric][]runs.Sample, after float64) map[gpu.Metric][]run
 	out := map[gpu.Metric][]runs.Sample{}
 	for _, m := range seriesKept {
 		for _, s := range in[m][:min(len(in[m]), maxSeries)] {
-			out[m] = append(out[m], runs.Sample{T: s.T + after, V: s.V})
+			out[m] = append(out[m], runs.Sample{T: decimals(s.T+after, 3), V: decimals(s.V, 4)})
 		}
 	}
 	return out
+}
+
+// round drops digits that mean nothing: parts of a byte, and all beyond the
+// sixth decimal.
+func (f Field) round(v Value) Value {
+	x, ok := v.Value.Get()
+	switch {
+	case ok && f.Unit.Integer():
+		v.Value = gpu.Some(math.Round(x))
+	case ok:
+		v.Value = gpu.Some(decimals(x, 6))
+	}
+	return v
+}
+
+func decimals(v float64, n int) float64 {
+	p := math.Pow10(n)
+	return math.Round(v*p) / p
 }

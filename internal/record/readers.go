@@ -116,8 +116,17 @@ func moved(k gpu.Counter, rate gpu.Metric) reader {
 		if whyNot != "" || !(st.Mean >= 0) || math.IsInf(st.Mean, 0) {
 			return unknown(why)
 		}
+		st.Seconds = d.within(st.Seconds)
 		return known(math.Round(st.Mean*st.Seconds), d.source(rate), d.integrated(st.Seconds)...)
 	}
+}
+
+// within is a time of samples, of which there cannot be more than the run was long.
+func (d *device) within(seconds float64) float64 {
+	if d.elapsed > 0 {
+		return min(seconds, d.elapsed)
+	}
+	return seconds
 }
 
 // integrated are the flags of an integral over that many seconds of samples.
@@ -166,6 +175,7 @@ func cardEnergy(d *device) Value {
 		return known(joules, gpu.SourceCounter, flags...)
 	}
 	st, whyNot := d.stat(gpu.Power)
+	st.Seconds = d.within(st.Seconds)
 	integral := st.Mean * st.Seconds
 	switch {
 	case whyNot == "" && integral >= 0 && !math.IsInf(integral, 0) && (why != "" || integral > joules):

@@ -16,36 +16,36 @@ const Schema = "gpuhooks.job/1"
 
 // Record is one run of a job on one node.
 type Record struct {
-	Schema  string             `json:"schema"`
-	Version string             `json:"version"` // of the program that wrote it
-	Time    time.Time          `json:"time"`    // when it was made, UTC; times its lines
-	Cluster string             `json:"cluster"`
-	Node    string             `json:"node"`
-	BootID  string             `json:"boot_id"`
-	Job     Job                `json:"job"`
-	State   State              `json:"state"`
-	Start   gpu.Opt[time.Time] `json:"start"` // of the measurement: when the start counters were read
-	End     gpu.Opt[time.Time] `json:"end"`
-	Elapsed gpu.Opt[float64]   `json:"elapsed_seconds"`
-	GPUs    []GPU              `json:"gpus"`
-	Events  []Event            `json:"events"`
-	Quality Quality            `json:"quality"`
+	Schema  string             `json:"schema"`          // gpuhooks.job/1
+	Version string             `json:"version"`         // of the program that wrote it
+	Time    time.Time          `json:"time"`            // when it was made, UTC; times its lines
+	Cluster string             `json:"cluster"`         // Slurm's name of the cluster
+	Node    string             `json:"node"`            // SLURMD_NODENAME
+	BootID  string             `json:"boot_id"`         // of the boot in which it ran
+	Job     Job                `json:"job"`             // who ran
+	State   State              `json:"state"`           // how it ended
+	Start   gpu.Opt[time.Time] `json:"start"`           // of the measurement: when the start counters were read
+	End     gpu.Opt[time.Time] `json:"end"`             // when the end counters were read
+	Elapsed gpu.Opt[float64]   `json:"elapsed_seconds"` // between the two; null where the clock was set back
+	GPUs    []GPU              `json:"gpus"`            // in the order in which the job got them
+	Events  []Event            `json:"events"`          // in order of time
+	Quality Quality            `json:"quality"`         // how far the record can be trusted
 }
 
 // Job is who ran. What slurmd does not tell its scripts (name, array ids) is
 // not here: gpu-accounting asks Slurm for it.
 type Job struct {
-	ID        uint32          `json:"job_id"`
-	Restart   int             `json:"restart"`         // how often it had been requeued before this run
-	SLUID     string          `json:"sluid,omitempty"` // Slurm 25.11 and newer: unique per run
-	HetJobID  gpu.Opt[uint32] `json:"het_job_id,omitzero"`
-	User      string          `json:"user"`
-	UID       gpu.Opt[uint32] `json:"uid"`
-	Account   string          `json:"account"`
-	Partition string          `json:"partition"`
-	QOS       string          `json:"qos,omitempty"`
-	NodeCount gpu.Opt[int]    `json:"node_count"` // nodes of the whole job
-	NodeList  string          `json:"node_list"`
+	ID        uint32          `json:"job_id"`              // Slurm's number of the job; an array task has its own
+	Restart   int             `json:"restart"`             // how often it had been requeued before this run
+	SLUID     string          `json:"sluid,omitempty"`     // Slurm 25.11 and newer: unique per run
+	HetJobID  gpu.Opt[uint32] `json:"het_job_id,omitzero"` // leader of a heterogeneous job
+	User      string          `json:"user"`                // name
+	UID       gpu.Opt[uint32] `json:"uid"`                 // number
+	Account   string          `json:"account"`             // Slurm account
+	Partition string          `json:"partition"`           // Slurm partition
+	QOS       string          `json:"qos,omitempty"`       // Slurm 26.05 and newer
+	NodeCount gpu.Opt[int]    `json:"node_count"`          // nodes of the whole job
+	NodeList  string          `json:"node_list"`           // compact, as Slurm writes it
 }
 
 // Word is how a run ended, as far as slurmd tells a node.
@@ -63,50 +63,50 @@ const (
 
 // State is how the run ended.
 type State struct {
-	Word     Word         `json:"word"`
-	ExitCode gpu.Opt[int] `json:"exit_code"`
-	Signal   gpu.Opt[int] `json:"signal"`
+	Word     Word         `json:"word"`      // completed, failed, signalled, ended, node-lost
+	ExitCode gpu.Opt[int] `json:"exit_code"` // of the batch script
+	Signal   gpu.Opt[int] `json:"signal"`    // that ended it, 0: none
 }
 
 // GPU is one GPU of the run, or one MIG instance.
 type GPU struct {
-	Index   int              `json:"index"` // NVML order; -1 where only Slurm knew the GPU
-	Minor   gpu.Opt[int]     `json:"minor"` // /dev/nvidiaN
-	UUID    string           `json:"uuid"`  // of the card
-	PCI     string           `json:"pci"`
-	Model   string           `json:"model"`
-	Serial  gpu.Opt[string]  `json:"serial,omitzero"`
-	MIG     *MIG             `json:"mig,omitempty"`
+	Index   int              `json:"index"`            // NVML order; -1 where only Slurm knew the GPU
+	Minor   gpu.Opt[int]     `json:"minor"`            // /dev/nvidiaN
+	UUID    string           `json:"uuid"`             // of the card
+	PCI     string           `json:"pci"`              // address as NVML prints it
+	Model   string           `json:"model"`            // NVIDIA's name
+	Serial  gpu.Opt[string]  `json:"serial,omitzero"`  // of the board
+	MIG     *MIG             `json:"mig,omitempty"`    // for a MIG instance
 	Shared  bool             `json:"shared,omitempty"` // other jobs may have run on it at the same time
 	Values  map[string]Value `json:"values"`           // by field name
-	Quality GPUQuality       `json:"quality"`
+	Quality GPUQuality       `json:"quality"`          // how far this GPU's values can be trusted
 
-	Processes []Process                    `json:"processes,omitempty"`
-	Series    map[gpu.Metric][]runs.Sample `json:"series,omitempty"` // thinned; seconds after Start
+	Processes []Process                    `json:"processes,omitempty"` // seen on the GPU, at most 16
+	Series    map[gpu.Metric][]runs.Sample `json:"series,omitempty"`    // thinned; seconds after Start
 }
 
 // MIG says which instance of the card it was.
 type MIG struct {
-	GI      int    `json:"gi"`
-	CI      int    `json:"ci"`
-	UUID    string `json:"uuid"`
-	Profile string `json:"profile"`
+	GI      int    `json:"gi"`      // GPU instance
+	CI      int    `json:"ci"`      // compute instance
+	UUID    string `json:"uuid"`    // of the instance
+	Profile string `json:"profile"` // 2g.20gb
 }
 
 // Process is a process that was seen on the GPU.
 type Process struct {
-	PID    int             `json:"pid"`
-	Name   string          `json:"name"`
-	Memory gpu.Opt[uint64] `json:"memory_bytes"`
+	PID    int             `json:"pid"`          // process id
+	Name   string          `json:"name"`         // chosen by the job
+	Memory gpu.Opt[uint64] `json:"memory_bytes"` // in use when last seen
 }
 
 // Value is one field of one GPU. An unknown value is null, has source none and
 // says why.
 type Value struct {
-	Value  gpu.Opt[float64] `json:"value"`
-	Source gpu.Source       `json:"source"`
-	Flags  []Flag           `json:"flags,omitempty"`
-	Why    Why              `json:"why,omitempty"` // only where it is unknown
+	Value  gpu.Opt[float64] `json:"value"`           // null where it is unknown
+	Source gpu.Source       `json:"source"`          // counter, gpm, dcgm, nvml, none
+	Flags  []Flag           `json:"flags,omitempty"` // what restricts its meaning
+	Why    Why              `json:"why,omitempty"`   // only where it is unknown
 }
 
 // Flag restricts what a value means.
@@ -138,20 +138,20 @@ const (
 
 // Event is something that happened to a GPU during the run.
 type Event struct {
-	Time    gpu.Opt[time.Time] `json:"time"`
-	Until   gpu.Opt[time.Time] `json:"until,omitzero"` // of the last one, where there were several
-	Count   int                `json:"count"`
-	Kind    string             `json:"kind"` // xid, sxid, fallen, gsp, mismatch; or check: found by the epilog's checks
-	Code    int                `json:"code"` // XID or SXid number, 0 where there is none
-	Check   string             `json:"check,omitempty"`
-	PCI     string             `json:"pci"`
-	UUID    string             `json:"uuid,omitempty"`
-	PID     gpu.Opt[int]       `json:"pid,omitzero"`
-	Process string             `json:"process,omitempty"`
-	Text    string             `json:"text,omitempty"`   // the driver's or the check's words
-	Meaning string             `json:"meaning"`          // in plain words
-	Action  string             `json:"action,omitempty"` // what NVIDIA's catalogue asks for
-	Cause   Cause              `json:"cause"`
+	Time    gpu.Opt[time.Time] `json:"time"`              // of the first; null where the kernel log has none
+	Until   gpu.Opt[time.Time] `json:"until,omitzero"`    // of the last one, where there were several
+	Count   int                `json:"count"`             // how often
+	Kind    string             `json:"kind"`              // xid, sxid, fallen, gsp, mismatch; or check: found by the epilog's checks
+	Code    int                `json:"code"`              // XID or SXid number, 0 where there is none
+	Check   string             `json:"check,omitempty"`   // name of the check
+	PCI     string             `json:"pci"`               // of the card, or of the NVSwitch
+	UUID    string             `json:"uuid,omitempty"`    // of the card
+	PID     gpu.Opt[int]       `json:"pid,omitzero"`      // process that the driver named
+	Process string             `json:"process,omitempty"` // its name, chosen by the job
+	Text    string             `json:"text,omitempty"`    // the driver's or the check's words
+	Meaning string             `json:"meaning"`           // in plain words
+	Action  string             `json:"action,omitempty"`  // what NVIDIA's catalogue asks for
+	Cause   Cause              `json:"cause"`             // whose matter it is
 }
 
 // Cause says whose matter an event is.
@@ -183,12 +183,12 @@ type Quality struct {
 
 // GPUQuality is the same for one GPU.
 type GPUQuality struct {
-	Covered       gpu.Opt[float64] `json:"covered_seconds"` // time with samples
-	Coverage      gpu.Opt[float64] `json:"coverage_ratio"`  // of the run
-	Gaps          gpu.Opt[int]     `json:"gaps"`
-	Resets        gpu.Opt[int]     `json:"resets"` // GPU resets seen by the sampler
-	CounterResets []gpu.Counter    `json:"counter_resets,omitempty"`
-	Faults        []gpu.Fault      `json:"faults,omitempty"`
+	Covered       gpu.Opt[float64] `json:"covered_seconds"`          // time with samples
+	Coverage      gpu.Opt[float64] `json:"coverage_ratio"`           // of the run
+	Gaps          gpu.Opt[int]     `json:"gaps"`                     // intervals without samples
+	Resets        gpu.Opt[int]     `json:"resets"`                   // GPU resets seen by the sampler
+	CounterResets []gpu.Counter    `json:"counter_resets,omitempty"` // counters that began anew
+	Faults        []gpu.Fault      `json:"faults,omitempty"`         // readings that failed
 }
 
 // Get returns a field's value; a field that is not there (a record of an older
