@@ -14,7 +14,7 @@ docdir = $(prefix)/share/doc/gpuhooks
 # may lack a symbol that the binding knows, which must not kill it at start.
 STATIC = gpu-prolog gpu-epilog gpu-healthcheck gpu-accounting
 # VERSION is for builds without version control; else Go takes the tag.
-LDFLAGS = -s -w $(if $(VERSION),-X gpuhooks/internal/cli.version=$(VERSION))
+LDFLAGS = -s -w -X gpuhooks/internal/config.probe=$(libexecdir)/gpu-probe $(if $(VERSION),-X gpuhooks/internal/cli.version=$(VERSION))
 CGO_CFLAGS = -O2 -Wno-deprecated-declarations
 export CGO_CFLAGS
 
@@ -77,6 +77,7 @@ install: build
 	install -m 0755 $(STATIC:%=bin/%) $(DESTDIR)$(sbindir)
 	install -m 0755 bin/gpu-probe $(DESTDIR)$(libexecdir)
 	install -m 0644 $(wildcard etc/*.toml etc/*.conf) $(DESTDIR)$(docdir)/examples
+	sed -i 's|/usr/libexec/gpuhooks|$(libexecdir)|' $(DESTDIR)$(docdir)/examples/gpuhooks.toml
 	$(if $(wildcard docs/man/*.8),install -m 0644 $(wildcard docs/man/*.8) $(DESTDIR)$(mandir)/man8)
 	for w in prolog epilog healthcheck; do \
 		sed 's|^sbin=.*|sbin=$(sbindir)|' scripts/$$w.sh >$(DESTDIR)$(docdir)/examples/$$w.sh && \

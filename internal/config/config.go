@@ -127,6 +127,10 @@ func (d *Duration) UnmarshalText(b []byte) error {
 // MarshalText writes "30s".
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
+// probe is where gpu-probe is installed; `make install` under another prefix
+// sets it at link time.
+var probe = "/usr/libexec/gpuhooks/gpu-probe"
+
 // Default is what holds without a file.
 func Default() Config {
 	sec := func(s float64) Duration { return Duration(s * float64(time.Second)) }
@@ -134,7 +138,7 @@ func Default() Config {
 		Mode: Observe,
 		Paths: Paths{
 			Root: "/", Run: "/run/gpuhooks", Spool: "/var/spool/gpuhooks", State: "/var/lib/gpuhooks",
-			Fallback: "/run/gpuhooks/unsent", Probe: "/usr/libexec/gpuhooks/gpu-probe",
+			Fallback: "/run/gpuhooks/unsent", Probe: probe,
 		},
 		Slurm: Slurm{
 			Conf: "/etc/slurm/slurm.conf", Scontrol: "/usr/bin/scontrol", Sinfo: "/usr/bin/sinfo",

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,10 +65,13 @@ func TestOffFileSwitchesTheHooksOff(t *testing.T) {
 	undrained(t, "n2")
 }
 
-// A configuration that cannot be read must not cost a node, and must be said.
+// A configuration that cannot be read must not cost a node, and must be said:
+// the last good copy holds.
 func TestBrokenConfiguration(t *testing.T) {
 	n := shared.Node("n2")
-	if err := os.WriteFile(n.Config(), []byte("mode = \"enforce\"\n[paths\n"), 0o644); err != nil {
+	before := submit(t, "sleep 1", "--gres=gpu:1", "-w", "n2") // leaves a good copy
+	wait(t, before, "COMPLETED")
+	if err := os.WriteFile(n.Config(), []byte(ReadFile(n.Config())+"[processes\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -79,7 +83,9 @@ func TestBrokenConfiguration(t *testing.T) {
 	if j := wait(t, id, "COMPLETED"); j.Restarts != 0 {
 		t.Errorf("%d restarts", j.Restarts)
 	}
-	if said := logs(id); !strings.Contains(said, n.Config()+":2") {
+	whole(t, recordOf(t, id)) // where the good copy says
+	line := strings.Count(ReadFile(n.Config()), "\n")
+	if said := logs(id); !strings.Contains(said, fmt.Sprintf("%s:%d", n.Config(), line)) {
 		t.Errorf("the file and its line are not named:\n%s", said)
 	}
 	undrained(t, "n2")
