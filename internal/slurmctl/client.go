@@ -7,9 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"gpuhooks/internal/slurm"
 )
 
-// Client runs Slurm's commands. A path that is empty means that the command is
-// not there.
+// Client runs Slurm's commands by their configured paths; slurmd sets no PATH.
+// A path that is empty, or leads nowhere, means that the command is not there.
 type Client struct {
 	Scontrol string
 	Sinfo    string
@@ -26,36 +25,6 @@ type Client struct {
 	Sacct    string
 	Conf     string        // SLURM_CONF for the commands; "" is Slurm's default
 	Timeout  time.Duration // of one command; 0 is 2 s
-}
-
-// Dirs are where Slurm's commands are looked for when no directory is configured.
-var Dirs = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin", "/opt/slurm/default/bin"}
-
-// NewClient finds the commands in dir, or where that is "" in the first of Dirs
-// that has scontrol. It never looks into PATH, which slurmd does not set.
-func NewClient(dir, conf string) Client {
-	if dir == "" {
-		for _, d := range Dirs {
-			if executable(filepath.Join(d, "scontrol")) != "" {
-				dir = d
-				break
-			}
-		}
-	}
-	at := func(name string) string {
-		if dir == "" {
-			return ""
-		}
-		return executable(filepath.Join(dir, name))
-	}
-	return Client{Scontrol: at("scontrol"), Sinfo: at("sinfo"), Squeue: at("squeue"), Sacct: at("sacct"), Conf: conf}
-}
-
-func executable(path string) string {
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
-		return ""
-	}
-	return path
 }
 
 // ErrNotInstalled is wrapped by the error of a command that is not there.
@@ -95,6 +64,8 @@ func (c Client) run(ctx context.Context, name, path string, args ...string) (str
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s: no answer: %w", name, ctx.Err())
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%s: %s: %w", name, path, ErrNotInstalled)
 	case err != nil:
 		text := slurm.Clean(stderr.String(), maxErrorText)
 		if text == "" {

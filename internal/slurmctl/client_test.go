@@ -44,8 +44,10 @@ func TestRunFailures(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (Client{}).Node(context.Background(), "n1"); !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("without scontrol: %v", err)
+	for _, path := range []string{"", "/nowhere/scontrol"} {
+		if _, err := (Client{Scontrol: path}).Node(context.Background(), "n1"); !errors.Is(err, ErrNotInstalled) {
+			t.Errorf("scontrol at %q: %v", path, err)
+		}
 	}
 }
 
@@ -129,18 +131,5 @@ func TestPlainReason(t *testing.T) {
 	long := PlainReason(strings.Repeat("x", 1000))
 	if len(long) != MaxReason || !strings.HasSuffix(long, "...") {
 		t.Errorf("%d bytes", len(long))
-	}
-}
-
-func TestNewClient(t *testing.T) {
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"scontrol": 0o755, "sinfo": 0o644} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := NewClient(dir, "/x/slurm.conf")
-	if c.Scontrol != filepath.Join(dir, "scontrol") || c.Sinfo != "" || c.Sacct != "" || c.Conf != "/x/slurm.conf" {
-		t.Errorf("%+v", c)
 	}
 }

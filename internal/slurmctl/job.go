@@ -55,13 +55,14 @@ func (c Client) FindJob(ctx context.Context, spec string) (Job, error) {
 	} else if !saysUnknown(err) && !errors.Is(err, ErrNotInstalled) {
 		return Job{}, err
 	}
-	if c.Sacct == "" {
-		if err != nil && !saysUnknown(err) {
-			return Job{}, err
+	j, aerr := c.findAccounted(ctx, spec)
+	if errors.Is(aerr, ErrNotInstalled) {
+		if errors.Is(err, ErrNotInstalled) {
+			return Job{}, err // nobody could be asked
 		}
 		return Job{}, fmt.Errorf("%s: %w", spec, ErrUnknownJob)
 	}
-	return c.findAccounted(ctx, spec)
+	return j, aerr
 }
 
 func (c Client) findAccounted(ctx context.Context, spec string) (Job, error) {

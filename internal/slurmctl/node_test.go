@@ -121,6 +121,9 @@ func TestFindJob(t *testing.T) {
 	if _, err := c.FindJob(context.Background(), "1"); err == nil || errors.Is(err, ErrUnknownJob) {
 		t.Errorf("a silent controller is not an unknown job: %v", err)
 	}
+	if _, err := (Client{}).FindJob(context.Background(), "1"); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("without squeue and sacct: %v", err)
+	}
 	for _, bad := range []string{"", "0", "1;2", "1_", "-1", "a", "1.0"} {
 		if _, err := c.FindJob(context.Background(), bad); err == nil || errors.Is(err, ErrUnknownJob) {
 			t.Errorf("%q: %v", bad, err)
