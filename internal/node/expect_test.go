@@ -1,0 +1,62 @@
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/slurmconf"
+)
+
+func TestExpected(t *testing.T) {
+	const two = "NodeName=n1 Gres=gpu:h100:2,shard:8\n"
+	tests := []struct {
+		name, gres, conf string
+		mig              bool
+		minors           []int
+		gpus             gpu.Opt[int]
+	}{
+		{"device files", "NodeName=n1 Name=gpu File=/dev/nvidia[0-3]\n", two, false, []int{0, 1, 2, 3}, gpu.Some(4)},
+		{"below another root", "NodeName=n1 Name=gpu File=/sim/n1/dev/nvidia[2-3]\n", "", false, []int{2, 3}, gpu.Some(2)},
+		{"MIG: a card counts once", "Name=gpu Type=1g MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21,/dev/nvidia-caps/nvidia-cap22\n" +
+			"Name=gpu Type=1g MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31\n", "", true, []int{0}, gpu.Some(1)},
+		{"another node's lines", "NodeName=n2 Name=gpu File=/dev/nvidia[0-3]\n", "", false, nil, gpu.Opt[int]{}},
+		{"only slurm.conf", "AutoDetect=nvml\n", two, false, nil, gpu.Some(2)},
+		{"only slurm.conf, and MIG", "AutoDetect=nvml\n", two, true, nil, gpu.Opt[int]{}},
+		{"another vendor's files", "Name=gpu File=/dev/dri/renderD128\n", "", false, nil, gpu.Opt[int]{}},
+		{"nothing", "", "", false, nil, gpu.Opt[int]{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			gres, err := slurmconf.ParseGres("gres.conf", []byte(tt.gres))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conf, err := slurmconf.ParseConf("slurm.conf", []byte(tt.conf))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := gpu.Node{GPUs: []gpu.GPU{{}}}
+			n.GPUs[0].Health.MIG = gpu.Some(gpu.Switch{Current: tt.mig})
+			e := expected(gres.ForNode("n1"), conf, "n1", &n)
+			if !slices.Equal(e.Minors, tt.minors) || e.GPUs != tt.gpus {
+				t.Errorf("minors %v, GPUs %v; want %v, %v", e.Minors, e.GPUs, tt.minors, tt.gpus)
+			}
+		})
+	}
+}
+
+func TestHasCgroups(t *testing.T) {
+	for text, want := range map[string]bool{
+		"ClusterName=c\n": true, "ProctrackType=proctrack/cgroup\n": true,
+		"ProctrackType=proctrack/linuxproc\n": false, "ProctrackType=proctrack/pgid\n": false,
+	} {
+		conf, err := slurmconf.ParseConf("slurm.conf", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hasCgroups(conf); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
