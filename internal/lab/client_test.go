@@ -26,8 +26,8 @@ func TestParseNode(t *testing.T) {
 		{"idle", "NodeName=n1 Arch=x86_64 State=IDLE ThreadsPerCore=1 Gres=gpu:h100:8", NodeState{State: "IDLE"}},
 		{
 			"a reason with brackets and the author cut off",
-			"NodeName=n3 State=IDLE+DRAIN Gres=gpu:h100:8 Reason=[HC] gpu-lost gpu=3 GPU-1 [root@2026-11-30T18:00:00]\n",
-			NodeState{State: "IDLE+DRAIN", Reason: "[HC] gpu-lost gpu=3 GPU-1"},
+			"NodeName=n3 State=IDLE+DRAIN Gres=gpu:h100:8 Reason=[HC] LOST gpu=3 GPU-1 [root@2026-11-30T18:00:00]\n",
+			NodeState{State: "IDLE+DRAIN", Reason: "[HC] LOST gpu=3 GPU-1"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -110,6 +110,16 @@ func (l *Lab) Program(ctx context.Context, n *Node, program string, args ...stri
 	return string(out), err
 }
 
+// Report runs gpu-accounting report on the records of all nodes. A job is named
+// as people name it: 12, or 12_3 for a task of an array.
+func (l *Lab) Report(ctx context.Context, job string, args ...string) (string, error) {
+	argv := append([]string{"report", job}, args...)
+	for _, n := range l.Nodes {
+		argv = append(argv, "--dir", n.Spool(), "--dir", n.Fallback())
+	}
+	return l.Program(ctx, l.Nodes[0], "gpu-accounting", argv...)
+}
+
 // Hook starts a node's wrapper (prolog.sh, epilog.sh) the way slurmd does, with
 // the given variables added to those of every hook, and returns its status.
 func (l *Lab) Hook(ctx context.Context, n *Node, script string, env ...string) (int, error) {

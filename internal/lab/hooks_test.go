@@ -191,7 +191,7 @@ func TestDriverGone(t *testing.T) {
 		t.Fatalf("%v\n%s", err, logs(id))
 	}
 	s, err := shared.NodeState(t.Context(), "n2")
-	if err != nil || !strings.HasPrefix(s.Reason, "[HC] driver") {
+	if err != nil || !strings.HasPrefix(s.Reason, "[HC] NODRIVER") {
 		t.Errorf("%q, %v", s.Reason, err)
 	}
 	if err := shared.Cancel(t.Context(), id); err != nil {

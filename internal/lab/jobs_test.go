@@ -150,14 +150,13 @@ func TestEightJobsShareANode(t *testing.T) {
 func TestReport(t *testing.T) {
 	id := submit(t, load("--sm 0.4 --for 3s"), "--gres=gpu:1", "-w", "n1")
 	wait(t, id, "COMPLETED")
-	n := shared.Node("n1")
-	if out, err := shared.Program(t.Context(), n, "gpu-accounting", "report", fmt.Sprint(id)); err != nil || !strings.Contains(out, fmt.Sprint(id)) {
+	if out, err := shared.Report(t.Context(), fmt.Sprint(id)); err != nil || !strings.Contains(out, fmt.Sprint(id)) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err := shared.Program(t.Context(), n, "gpu-accounting", "report", "--json", fmt.Sprint(id)); err != nil || !strings.Contains(out, `"schema"`) {
+	if out, err := shared.Report(t.Context(), fmt.Sprint(id), "--json"); err != nil || !strings.Contains(out, `"schema"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, err := shared.Program(t.Context(), n, "gpu-accounting", "report", "999999")
+	out, err := shared.Report(t.Context(), "999999")
 	if err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(out, "999999") {
 		t.Errorf("an unknown job: %v\n%s", err, out)
 	}

@@ -32,13 +32,13 @@ func lostGPU(ctx context.Context, p *part) error {
 		return err
 	}
 	uuid := bad.UUIDs[3]
-	p.expect(s.Drained() && strings.HasPrefix(s.Reason, "[HC] gpu-lost gpu=3 ") && strings.Contains(s.Reason, uuid),
+	p.expect(s.Drained() && strings.HasPrefix(s.Reason, "[HC] LOST gpu=3 "+uuid),
 		"its prolog drains n3 and names GPU 3 with its UUID", "%s: %s", s.State, s.Reason)
 	out, err := p.lab.Slurm(ctx, "sinfo", "-R")
 	if err != nil {
 		return err
 	}
-	p.expect(strings.Contains(out, "[HC] gpu-lost gpu=3"), "20 characters of sinfo -R tell it", "%s", out)
+	p.expect(strings.Contains(out, "[HC] LOST gpu=3"), "20 characters of sinfo -R tell it", "%s", out)
 
 	j, err := p.finish(ctx, id)
 	if err != nil {

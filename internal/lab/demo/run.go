@@ -78,19 +78,9 @@ func (d *demo) printSlurm(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// report is what gpu-accounting tells of a job (or ID_TASK) from a node's records.
-func (d *demo) report(ctx context.Context, job, node string) (string, error) {
-	return d.lab.Program(ctx, d.lab.Node(node), "gpu-accounting", "report", job)
-}
-
 // printReport prints the page of a job; a job without one is a failure.
 func (d *demo) printReport(ctx context.Context, id int) (failed int) {
-	r, err := d.lab.Record(id)
-	if err != nil {
-		fmt.Fprintf(d.out, "\nFAILED: %v\n", err)
-		return 1
-	}
-	out, err := d.report(ctx, fmt.Sprint(id), r.Node)
+	out, err := d.lab.Report(ctx, fmt.Sprint(id))
 	fmt.Fprintf(d.out, "\n$ gpu-accounting report %d\n%s", id, out)
 	if err != nil {
 		fmt.Fprintf(d.out, "FAILED: %v\n", err)
@@ -99,23 +89,17 @@ func (d *demo) printReport(ctx context.Context, id int) (failed int) {
 	return 0
 }
 
-// expectReport wants one of the words in the page of a job.
-func (p *part) expectReport(ctx context.Context, id int, want string, words ...string) {
-	r, err := p.lab.Record(id)
+// expectReport wants a phrase in the page of a job.
+func (p *part) expectReport(ctx context.Context, id int, want, phrase string) {
+	page, err := p.lab.Report(ctx, fmt.Sprint(id))
 	if err != nil {
-		p.expect(false, want, "%v", err)
+		p.expect(false, want, "%v: %s", err, page)
 		return
 	}
-	out, err := p.report(ctx, fmt.Sprint(id), r.Node)
-	if err != nil {
-		p.expect(false, want, "%v: %s", err, out)
+	before, after, ok := strings.Cut(strings.Join(strings.Fields(page), " "), phrase)
+	if !ok {
+		p.expect(false, want, "not in the page: %s\n%s", phrase, page)
 		return
 	}
-	for _, w := range words {
-		if line := lineWith(out, w); line != "" {
-			p.expect(true, want, "%s", line)
-			return
-		}
-	}
-	p.expect(false, want, "none of %q in the page", words)
+	p.expect(true, want, "…%s%s%s…", before[max(0, len(before)-20):], phrase, after[:min(len(after), 60)])
 }
