@@ -130,7 +130,7 @@ func devices(in Input) []*device {
 	find := func(id gpu.Identity, mig *gpu.Instance) *device {
 		n := &device{id: id, mig: mig}
 		for _, d := range out {
-			if d.key() == n.key() {
+			if d.place() == n.place() {
 				return d
 			}
 		}

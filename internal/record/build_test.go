@@ -112,6 +112,7 @@ func TestValues(t *testing.T) {
 		{"mig", 0, "energy_joules", 592 * 600 * 2.0 / 7, gpu.SourceCounter, []Flag{Estimated}, ""},
 		{"mig", 0, "ecc_corrected_dram_errors", 0, gpu.SourceCounter, []Flag{WholeCard}, ""},
 		{"mig", 0, "gpu_utilization_mean_ratio", null, gpu.SourceNone, nil, WhyMIG},
+		{"mig", 0, "memory_total_bytes", 20 * gib, gpu.SourceNVML, []Flag{Estimated}, ""},
 		{"mig", 0, "pcie_rx_bytes", null, gpu.SourceNone, nil, WhyMIG},
 		{"nodelost", 0, "energy_joules", 592 * 400, gpu.SourceNVML, []Flag{Integrated}, ""},
 		{"nodelost", 0, "remapped_corrected_rows", null, gpu.SourceNone, nil, WhyNoEnd},
@@ -193,6 +194,9 @@ func TestQuality(t *testing.T) {
 		if got := Build(all[name]).Quality; got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
+	}
+	if n := len(Build(all["mig"]).GPUs); n != 1 {
+		t.Errorf("MIG: %d devices, want one although Slurm's side does not know its UUID", n)
 	}
 	if c := Build(all["reloaded"]).GPUs[0].Quality.Coverage.Or(-1); c != 0.95 {
 		t.Errorf("coverage %v, want 0.95", c)
@@ -286,6 +290,14 @@ func TestShare(t *testing.T) {
 	}
 	if got, _ := share("4g.24gb", "NVIDIA A30"); got != 1 {
 		t.Errorf("A30: %v", got)
+	}
+}
+
+func TestProfileMemory(t *testing.T) {
+	for profile, want := range map[string]float64{"1g.10gb": 10, "1c.2g.20gb": 20, "1g.5gb+me": 5, "7g.80gb": 80, "": 0, "2g": 0, "2g.xgb": 0} {
+		if got, ok := profileMemory(profile); ok != (want > 0) || (ok && got != want*gib) {
+			t.Errorf("%q: %v %v", profile, got, ok)
+		}
 	}
 }
 

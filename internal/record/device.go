@@ -26,13 +26,23 @@ type device struct {
 	tail       gpu.Opt[float64] // seconds between the last activity and the last sample
 }
 
-// key identifies the device: the instance's UUID, else the card's, else the
-// address of a card whose UUID nobody knows.
+// key is the UUID under which the sampler keeps the device: the instance's,
+// else the card's.
 func (d *device) key() string {
 	if d.mig != nil {
-		return cmp.Or(d.mig.UUID, fmt.Sprintf("%s/%d/%d", d.id.UUID, d.mig.GI, d.mig.CI))
+		return d.mig.UUID
 	}
-	return cmp.Or(d.id.UUID, d.id.PCI)
+	return d.id.UUID
+}
+
+// place identifies the device: the card, by its address where nobody knows the
+// UUID, and for MIG the instance on it, whose UUID not every source knows.
+func (d *device) place() string {
+	card := cmp.Or(d.id.UUID, d.id.PCI)
+	if d.mig != nil {
+		return fmt.Sprintf("%s/%d/%d", card, d.mig.GI, d.mig.CI)
+	}
+	return card
 }
 
 // measure fills the differences.
@@ -203,4 +213,16 @@ func plausibleRatio(v float64) (float64, bool) {
 		return 0, false
 	}
 	return min(v, 1), true
+}
+
+// profileMemory is the memory of a MIG profile by its name: "2g.20gb" has
+// nominally 20 GiB.
+func profileMemory(profile string) (float64, bool) {
+	_, size, _ := strings.Cut(profile, ".")
+	if _, after, ok := strings.Cut(size, "."); ok { // 1c.2g.20gb
+		size = after
+	}
+	size, _, _ = strings.Cut(size, "+")
+	n, err := strconv.Atoi(strings.TrimSuffix(size, "gb"))
+	return float64(n) * (1 << 30), err == nil && n > 0
 }

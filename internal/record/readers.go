@@ -186,7 +186,15 @@ func cardEnergy(d *device) Value {
 	return known(joules, gpu.SourceCounter, flags...)
 }
 
+// memoryTotal is the card's, or what a MIG instance's profile promises: the
+// counters' points know the card's memory only.
 func memoryTotal(d *device, _ Stat) Value {
+	if d.mig != nil {
+		if v, ok := profileMemory(d.mig.Profile); ok {
+			return known(v, gpu.SourceNVML, Estimated)
+		}
+		return unknown(WhyMIG)
+	}
 	for _, p := range []*runs.DevicePoint{d.start, d.end} {
 		if p == nil {
 			continue

@@ -177,7 +177,7 @@ func scenarios() map[string]Input {
 			start.Counters = gpu.Counters{gpu.SMCyclesElapsed: 1000, gpu.SMCyclesActive: 500, gpu.TensorCycles: 100}
 			end.Counters = gpu.Counters{gpu.SMCyclesElapsed: 11000, gpu.SMCyclesActive: 7500, gpu.TensorCycles: 3100}
 			s.Job.Start.Devices[0].Instance, s.End.Devices[0].Instance = &start, &end
-			s.Job.Start.Devices[0].Memory, s.End.Devices[0].Memory = gpu.Some(uint64(20*gib)), gpu.Some(uint64(20*gib))
+			s.Job.Resolution.GPUs = []slurm.GPU{{UUID: card(0).UUID, MIG: &slurm.MIG{GI: 3, CI: 0, Profile: "2g.20gb"}}}
 			d := &s.Sums.Devices[0]
 			d.UUID = mig.UUID
 			d.Stats[gpu.MemoryUsed] = stat(8*gib, 9*gib, 600)

@@ -1,0 +1,36 @@
+// Gpu-accounting shows what jobs did with their GPUs.
+//
+// Synopsis:
+//
+//	gpu-accounting report [--dir DIR]... [--json] JOBID
+//
+// Description:
+//
+// It reads the records that gpu-epilog has written, one per run of a job and
+// node, and makes one page of them. It changes nothing.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"gpuhooks/internal/cli"
+	"gpuhooks/internal/config"
+)
+
+func main() { os.Exit(cli.Main(newCommand)) }
+
+func newCommand(env cli.Env) *cobra.Command {
+	var path string
+	root := &cobra.Command{
+		Use:     "gpu-accounting",
+		Short:   "Show what jobs did with their GPUs",
+		Example: "  gpu-accounting report 4711",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().StringVar(&path, "config", config.Path, "the configuration `FILE`")
+	root.AddCommand(newReport(env, &path))
+	return root
+}
