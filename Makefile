@@ -1,6 +1,7 @@
 # make demo        a Slurm cluster with simulated GPUs, and the hooks at work in it
 # make test        unit and end-to-end tests (under 10 minutes on 2 cores)
 # make build       the programs, in bin/
+# make release     into dist/, for older systems too
 # make install     into $(DESTDIR)$(prefix)
 # See CONTRIBUTING.md for the rest.
 
@@ -23,7 +24,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo env PATH=$(PATH) GOMODCACHE=$(shel
 # go test asks for a program that runs the tests.
 EXEC := $(if $(SUDO),-exec "$(SUDO)")
 
-.PHONY: build demo demo-stop test test-full lint check-link bench man install clean deps FORCE
+.PHONY: build release demo demo-stop test test-full lint check-link bench man install clean deps FORCE
 FORCE:
 
 build: $(STATIC:%=bin/%) bin/gpu-probe
@@ -32,8 +33,16 @@ build: $(STATIC:%=bin/%) bin/gpu-probe
 $(STATIC:%=bin/%): bin/gpu-%: FORCE
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $@ ./$*
 
-bin/gpu-probe: FORCE
-	CGO_ENABLED=1 go build -trimpath -ldflags "$(LDFLAGS) '-extldflags=-Wl,-z,lazy'" -o $@ ./probe
+# netgo: flags are parsed with package net, which would else ask for libresolv.
+bin/gpu-probe dist/gpu-probe: FORCE
+	CGO_ENABLED=1 go build -tags netgo,osusergo -trimpath -ldflags "$(LDFLAGS) '-extldflags=-Wl,-z,lazy'" -o $@ ./probe
+
+# dist/ runs on any x86-64 Linux of the last years: gpu-probe is linked against an
+# old glibc, whose packages are fetched once.
+release: $(STATIC:%=bin/%)
+	cc=$$(scripts/release-sysroot) && CC="$$cc" $(MAKE) dist/gpu-probe
+	install -m 0755 $(STATIC:%=bin/%) scripts/gpu-acceptance dist
+	@scripts/check-link dist
 
 bin/gpu-lab: FORCE
 	CGO_ENABLED=0 go build -trimpath -o $@ ./internal/lab/demo
