@@ -101,5 +101,6 @@ func (p *part) expectReport(ctx context.Context, id int, want, phrase string) {
 		p.expect(false, want, "not in the page: %s\n%s", phrase, page)
 		return
 	}
-	p.expect(true, want, "…%s%s%s…", before[max(0, len(before)-20):], phrase, after[:min(len(after), 60)])
+	around := before[max(0, len(before)-20):] + phrase + after[:min(len(after), 60)]
+	p.expect(true, want, "…%s…", strings.ToValidUTF8(around, ""))
 }
