@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,24 +13,20 @@ import (
 	"gpuhooks/internal/slurmctl"
 )
 
-// A job as people name it: 4711, or 120_3 for a task of an array.
-var (
-	plainJob  = regexp.MustCompile(`^[1-9][0-9]*$`)
-	arrayTask = regexp.MustCompile(`^[1-9][0-9]*_[0-9]+$`)
-)
-
-// jobID is the number under which records are kept. slurmd does not tell its
+// jobID reads a job as people name it: 4711, or 120_3 for a task of an array. The
+// result is the number under which records are kept. slurmd does not tell its
 // scripts array ids, so a task's number is asked of Slurm.
 func jobID(ctx context.Context, cfg config.Config, spec string) (uint32, error) {
-	switch {
-	case plainJob.MatchString(spec):
-		id, err := strconv.ParseUint(spec, 10, 32)
-		if err != nil {
-			return 0, usage(fmt.Errorf("%s: too large for a job id", spec), "")
-		}
-		return uint32(id), nil
-	case !arrayTask.MatchString(spec):
+	master, task, isTask := strings.Cut(spec, "_")
+	id, err := strconv.ParseUint(master, 10, 32)
+	if isTask && err == nil {
+		_, err = strconv.ParseUint(task, 10, 32)
+	}
+	if err != nil || id == 0 {
 		return 0, usage(fmt.Errorf("%q is not a job id", spec), "4711, or 120_3 for a task of an array")
+	}
+	if !isTask {
+		return uint32(id), nil
 	}
 	s := cfg.Slurm
 	slurm := slurmctl.Client{Scontrol: s.Scontrol, Sinfo: s.Sinfo, Squeue: s.Squeue, Sacct: s.Sacct, Conf: s.Conf}

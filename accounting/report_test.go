@@ -86,7 +86,7 @@ func TestReport(t *testing.T) {
 		{"report 4714", 1, "", "job 4714 was refused on this node"},
 		{"report 4715", 1, "", "job 4715: no record in"},
 		{"report nonsense", 2, "", `"nonsense" is not a job id`},
-		{"report 99999999999", 2, "", "too large"},
+		{"report 99999999999", 2, "", "is not a job id"},
 		{"report", 2, "", "accepts 1 arg(s)"},
 		{"report 4711 --format csv", 2, "", "want text or json"},
 		{"report 4711 --config /nowhere", 2, "", "/nowhere"},
