@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"gpuhooks/internal/sim"
+	"gpuhooks/internal/slurm"
 )
 
 // node is one simulated node with the hooks' configuration: no Slurm is needed
@@ -75,13 +77,22 @@ tick = "1s"
 // gres lists the device nodes in the order of NVML's indices, which the
 // probe's inventory tells.
 func (n *node) gres() (string, error) {
-	minors, err := n.sim.Minors()
+	out, err := exec.Command(filepath.Join(n.bin, "gpu-probe"), "read", "--inventory",
+		"--root", n.sim.Root(), "--nvml", n.sim.Library()).Output()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("gpu-probe read --inventory: %w", err)
+	}
+	var inv slurm.Inventory
+	if err := json.Unmarshal(out, &inv); err != nil {
+		return "", fmt.Errorf("gpu-probe read --inventory: %w", err)
 	}
 	var b strings.Builder
-	for _, m := range minors {
-		fmt.Fprintf(&b, "NodeName=bench Name=gpu File=%s/dev/nvidia%d\n", n.sim.Root(), m)
+	for _, g := range inv.GPUs {
+		minor, ok := g.Minor.Get()
+		if !ok {
+			return "", fmt.Errorf("GPU %s has no minor number", g.UUID)
+		}
+		fmt.Fprintf(&b, "NodeName=bench Name=gpu File=%s/dev/nvidia%d\n", n.sim.Root(), minor)
 	}
 	return b.String(), nil
 }
