@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"strings"
 	"time"
 
-	"gpuhooks/internal/check"
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/drain"
@@ -22,7 +20,7 @@ import (
 
 // limit is what a prolog takes at most, whatever happens: after 8 s Slurm tells
 // users that it hangs.
-const limit = 7 * time.Second
+const limit = 6900 * time.Millisecond
 
 // shareable is how old another prolog's reading may be.
 const shareable = 5 * time.Second
@@ -100,12 +98,11 @@ func (h *hook) run() int {
 	if err != nil {
 		h.log.Warnf("%v", err)
 	}
-	inCgroup := ownJob() != ""
 	look := node.Read(context.Background(), h.cfg, node.Options{
 		Hook: verdict.Prolog, Tier: 1, NodeName: h.node, SlurmConf: h.job.SlurmConf,
-		MaxAge: h.maxAge(), JobCgroup: inCgroup, Now: h.env.Now,
+		MaxAge: h.maxAge(), JobCgroup: node.OwnJob() != "", Now: h.env.Now,
 	})
-	res := slurm.Resolve(h.job, look.Inventory, look.Gres, slurmOptions(h.cfg, look))
+	res := look.Resolve(h.job)
 	for _, w := range res.Warnings {
 		h.log.Warnf("%s", w)
 	}
@@ -115,7 +112,7 @@ func (h *hook) run() int {
 	}
 	live[h.name] = run
 	v := look.Judge(h.judged(res), runs.NodeJobs(live))
-	h.say(look, v)
+	cli.Say(h.log, look, v)
 	if v.Action == verdict.Drain && h.drain(look, v) {
 		return cli.Failed
 	}
@@ -164,29 +161,6 @@ func (h *hook) record(look *node.Look, r slurm.Resolution) runs.Job {
 	return j
 }
 
-// say logs what the look and the verdict have to tell.
-func (h *hook) say(look *node.Look, v verdict.Verdict) {
-	for _, p := range look.Problems {
-		h.log.Warnf("%v", p)
-	}
-	if r := look.Reading; r.Why != "" {
-		h.log.Warnf("gpu-probe: %s: %s", r.Answer, r.Why)
-		for line := range strings.Lines(r.Stderr) {
-			h.log.Warnf("gpu-probe said: %s", line)
-		}
-	}
-	for _, f := range v.Findings {
-		if f.Outcome == check.Fail {
-			h.log.Errorf("%s", f.Line())
-		} else {
-			h.log.Warnf("%s", f.Line())
-		}
-	}
-	if v.Action == verdict.WouldDrain {
-		h.log.Warnf("%s", v.Summary())
-	}
-}
-
 // drain takes the node out of service and says whether the job is refused.
 func (h *hook) drain(look *node.Look, v verdict.Verdict) bool {
 	h.decide.Refuse() // also if Slurm does not answer in time: it then drains the node itself
@@ -215,24 +189,4 @@ func (h *hook) start(run runs.Job) {
 	if err != nil {
 		h.log.Errorf("%s: %v: the job's record will lack samples", state, err)
 	}
-}
-
-// slurmOptions is what the node's configuration tells about Slurm's device list.
-func slurmOptions(c config.Config, look *node.Look) slurm.Options {
-	var o slurm.Options
-	o.Slurm, _ = slurmconf.ParseVersion(c.Slurm.Version)
-	if line, ok := look.Conf.Node(look.Inventory.Node); ok && look.ConfErr == nil {
-		// Not nil also where the node has none: then it is known.
-		o.NodeGres = append([]slurmconf.GresItem{}, line.Gres()...)
-	}
-	return o
-}
-
-// ownJob is the job in whose cgroup we run ourselves (PrologFlags=RunInJob), or "".
-func ownJob() string {
-	p, err := host.FS("/").Process(os.Getpid())
-	if err != nil {
-		return ""
-	}
-	return p.Job
 }

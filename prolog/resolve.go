@@ -103,7 +103,7 @@ func resolveJob(env cli.Env, path string, o resolveOptions, job slurm.Job) (slur
 		if a := look.Reading.Answer; a != gpu.AnswerWhole {
 			cli.NewLog(env).Warnf("gpu-probe: %s: %s", a, look.Reading.Why)
 		}
-		inv, gres, opt = look.Inventory, look.Gres, slurmOptions(cfg, look)
+		inv, gres, opt = look.Inventory, look.Gres, look.SlurmOptions()
 	}
 	if o.gresConf != "" {
 		if gres, err = slurmconf.ReadGres(o.gresConf); err != nil {

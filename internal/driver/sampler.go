@@ -65,6 +65,12 @@ func StartSampler(c config.Config, now time.Time) (SamplerState, error) {
 	return SamplerStarted, nil
 }
 
+// SamplerHolds says whether a sampler holds its lock.
+func SamplerHolds(run string) bool {
+	free, err := samplerLockFree(run)
+	return err == nil && !free
+}
+
 // samplerLockFree says whether no sampler holds the lock. It asks for a shared
 // lock, so that those who ask do not hinder each other, and gives it back at
 // once; a sampler that starts at that very moment and cannot lock is replaced by

@@ -66,7 +66,7 @@ func (l *Look) kernel() check.Kernel {
 	}
 	live := xid.Window{Boot: l.BootID, Loaded: k.Loaded}.Live(k.Events)
 	out := check.Kernel{Read: true, Events: l.Memory.events(live, &l.Reading.Node)}
-	if l.Memory.LastSeq > 0 {
+	if l.Memory.LastSeq > 0 && !l.again {
 		out.Lost = k.Lost
 	}
 	return out

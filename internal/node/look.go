@@ -25,12 +25,13 @@ import (
 // Options says how to look.
 type Options struct {
 	Hook      verdict.Hook
-	NodeName  string        // in Slurm; selects the lines of gres.conf and slurm.conf
-	SlurmConf string        // slurm.conf, where slurmd tells it (SLURM_CONF); "" is the configuration's
-	Tier      int           // 0 or 1
-	MaxAge    time.Duration // a reading up to this old may be shared; 0 reads anew
-	Deadline  time.Duration // for the probe's whole answer; 0 is the configuration's for the hook
-	JobCgroup bool          // we run inside a job's cgroup (PrologFlags=RunInJob)
+	NodeName  string          // in Slurm; selects the lines of gres.conf and slurm.conf
+	SlurmConf string          // slurm.conf, where slurmd tells it (SLURM_CONF); "" is the configuration's
+	Tier      int             // 0 or 1
+	MaxAge    time.Duration   // a reading up to this old may be shared; 0 reads anew
+	Deadline  time.Duration   // for the probe's whole answer; 0 is the configuration's for the hook
+	JobCgroup bool            // we run inside a job's cgroup (PrologFlags=RunInJob)
+	KernelSeq gpu.Opt[uint64] // the kernel log is wanted from behind this record on, also where others have judged it
 	Now       func() time.Time
 }
 
@@ -52,6 +53,7 @@ type Look struct {
 	cfg   config.Config
 	opt   Options
 	store Store
+	again bool // the kernel log was read again from where others have judged it
 }
 
 // Jobs is what the caller knows of the jobs on this node. Package runs has it.
@@ -84,7 +86,11 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	first := l.Memory.LastAnswer.IsZero()
 	ctx, cancel := context.WithTimeout(ctx, deadline(cfg, opt, first))
 	defer cancel()
-	w := wanted{boot: l.BootID, tier: opt.Tier, after: l.Memory.after(), maxAge: opt.MaxAge, now: opt.Now}
+	after := l.Memory.after()
+	if seq, ok := opt.KernelSeq.Get(); ok && seq < after {
+		after, l.again = seq, true
+	}
+	w := wanted{boot: l.BootID, tier: opt.Tier, after: after, maxAge: opt.MaxAge, now: opt.Now}
 	l.Reading, l.Shared, err = l.store.share(ctx, w, ask)
 	l.problem("sharing the reading", err)
 	if l.BootID == "" {

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -71,9 +70,12 @@ func Cards(r slurm.Resolution) []string {
 // NodeJobs is what a judgement of the node must know of the jobs on it.
 func NodeJobs(live map[Name]Job) node.Jobs {
 	var out node.Jobs
-	jobs, shared := map[uint32]bool{}, map[string]bool{}
+	jobs, shared := map[string]bool{}, map[string]bool{}
 	for n, j := range live {
-		jobs[n.Job] = true
+		jobs[strconv.FormatUint(uint64(n.Job), 10)] = true
+		if j.Job.SLUID != "" {
+			jobs[j.Job.SLUID] = true // names its cgroup where Slurm has it
+		}
 		if !j.Resolution.MayBeShared() {
 			continue
 		}
@@ -81,9 +83,7 @@ func NodeJobs(live map[Name]Job) node.Jobs {
 			shared[uuid] = true
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(jobs), cmp.Compare[uint32]) {
-		out.Live = append(out.Live, strconv.FormatUint(uint64(id), 10))
-	}
+	out.Live = slices.Sorted(maps.Keys(jobs))
 	out.SharedGPUs = slices.Sorted(maps.Keys(shared))
 	return out
 }

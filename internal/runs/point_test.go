@@ -55,7 +55,7 @@ func TestNodeJobs(t *testing.T) {
 	j := NodeJobs(map[Name]Job{
 		{12, 0}: on(slurm.NotShared, "GPU-a"), {9, 1}: on(slurm.SharedShard, "GPU-c", "GPU-b"), {10, 0}: on(slurm.SharingUnknown, "GPU-c"),
 	})
-	if !slices.Equal(j.Live, []string{"9", "10", "12"}) || !slices.Equal(j.SharedGPUs, []string{"GPU-b", "GPU-c"}) {
+	if !slices.Equal(j.Live, []string{"10", "12", "9"}) || !slices.Equal(j.SharedGPUs, []string{"GPU-b", "GPU-c"}) {
 		t.Errorf("%+v", j)
 	}
 }

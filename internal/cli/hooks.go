@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"gpuhooks/internal/check"
 	"gpuhooks/internal/config"
+	"gpuhooks/internal/node"
+	"gpuhooks/internal/verdict"
 )
 
 // HookConfig reads the configuration as a hook does: whatever is wrong with it
@@ -36,6 +39,29 @@ func NodeName(c config.Config, slurmd string) string {
 	}
 	host, _, _ = strings.Cut(host, ".")
 	return cmp.Or(c.Slurm.NodeName, slurmd, host)
+}
+
+// Say logs what a look at the node and the verdict on it have to tell.
+func Say(log *Log, look *node.Look, v verdict.Verdict) {
+	for _, p := range look.Problems {
+		log.Warnf("%v", p)
+	}
+	if r := look.Reading; r.Why != "" {
+		log.Warnf("gpu-probe: %s: %s", r.Answer, r.Why)
+		for line := range strings.Lines(r.Stderr) {
+			log.Warnf("gpu-probe said: %s", line)
+		}
+	}
+	for _, f := range v.Findings {
+		if f.Outcome == check.Fail {
+			log.Errorf("%s", f.Line())
+		} else {
+			log.Warnf("%s", f.Line())
+		}
+	}
+	if v.Action == verdict.WouldDrain {
+		log.Warnf("%s", v.Summary())
+	}
 }
 
 // stateOf finds where the last good copy of a configuration lies. The file says
