@@ -56,7 +56,7 @@ func Build(in Input) Record {
 		r.BootID = in.Job.BootID
 	}
 	r.Start, r.End, r.Elapsed = span(in)
-	reloaded := in.Job != nil && in.EndDriverLoad != "" && in.Job.DriverLoad != "" && in.EndDriverLoad != in.Job.DriverLoad
+	reloaded := in.Job != nil && in.End != nil && in.EndDriverLoad != "" && in.Job.DriverLoad != "" && in.EndDriverLoad != in.Job.DriverLoad
 	for _, d := range devices(in) {
 		d.measure(r.Elapsed.Or(0), reloaded)
 		r.GPUs = append(r.GPUs, d.record(r, in.Sums))

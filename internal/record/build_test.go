@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gpuhooks/internal/check"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/runs"
 	"gpuhooks/internal/slurm"
@@ -265,6 +266,35 @@ func TestEvents(t *testing.T) {
 	ecc := Build(scenarios()["ecc"]).Events
 	if len(ecc) != 2 || ecc[0].Code != 95 || ecc[0].Cause != CauseHardware || ecc[0].Action != "reset_gpu" || ecc[1].Kind != KindCheck {
 		t.Errorf("ecc: %+v", ecc)
+	}
+}
+
+func TestFindingsThatMatter(t *testing.T) {
+	mine, other := card(0), card(6)
+	in := ran(600, load{}).with(func(s *scenario) {
+		s.Findings = []check.Finding{
+			{Check: "reset-required", Class: check.Hardware, Outcome: check.Fail, GPU: &mine},
+			{Check: "gpu-lost", Class: check.Hardware, Outcome: check.Fail, GPU: &other},
+			{Check: "left-over-processes", Class: check.Dirty, Outcome: check.Warn, GPU: &mine},
+			{Check: "persistence", Class: check.Config, Outcome: check.Warn, GPU: &mine},
+			{Check: "probe-answer", Class: check.Driver, Outcome: check.Fail},
+			{Check: "gpu-count", Class: check.Config, Outcome: check.Warn},
+			{Check: "readings", Class: check.Driver, Outcome: check.Error, GPU: &mine},
+			{Check: "xid", Class: check.Hardware, Outcome: check.Fail, GPU: &mine},
+		}
+	})
+	names := func(r Record) (out []string) {
+		for _, e := range r.Events {
+			out = append(out, e.Check)
+		}
+		return out
+	}
+	if got := names(Build(in)); !slices.Equal(got, []string{"reset-required", "left-over-processes", "probe-answer", "xid"}) {
+		t.Errorf("%v", got)
+	}
+	in.Sums.Events = []xid.Event{xidEvent(95, 0, "")}
+	if got := names(Build(in)); !slices.Equal(got, []string{"", "reset-required", "left-over-processes", "probe-answer"}) {
+		t.Errorf("with the XID itself: %v", got)
 	}
 }
 

@@ -39,8 +39,9 @@ func events(in Input, gpus []GPU) []Event {
 	slices.SortStableFunc(out, func(a, b Event) int {
 		return a.Time.Or(time.Time{}).Compare(b.Time.Or(time.Time{}))
 	})
+	xids := len(out) > 0
 	for _, f := range in.Findings {
-		if f.Outcome == check.Fail || f.Outcome == check.Warn {
+		if matters(f, gpus) && !(xids && f.Check == "xid") { // the events tell it better
 			out = append(out, finding(f, in.Now))
 		}
 	}
@@ -103,6 +104,18 @@ func cause(j xid.Judgement) Cause {
 		return CauseInfo
 	}
 	return CauseHardware
+}
+
+// matters says whether a finding belongs into the record of this job: not what is
+// wrong with another's GPU, and not how the node is set up.
+func matters(f check.Finding, gpus []GPU) bool {
+	switch {
+	case f.GPU != nil && !slices.ContainsFunc(gpus, func(g GPU) bool { return g.UUID == f.GPU.UUID }):
+		return false
+	case f.Outcome == check.Fail:
+		return true
+	}
+	return f.Outcome == check.Warn && f.GPU != nil && (f.Class == check.Hardware || f.Class == check.Dirty)
 }
 
 func finding(f check.Finding, now time.Time) Event {
