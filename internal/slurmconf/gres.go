@@ -1,10 +1,10 @@
 package slurmconf
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 )
@@ -66,7 +66,7 @@ func ReadGres(path string) (Gres, error) {
 func buildGres(lines []Line) (Gres, error) {
 	var g Gres
 	var errs []error
-	sum := sha256.New()
+	sum := fnv.New128a()
 	for _, l := range lines {
 		gl, e := parseGresLine(l)
 		errs = append(errs, e...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -35,12 +34,21 @@ func (c Client) NodeJobs(ctx context.Context, node string) ([]Job, error) {
 	return parseJobs(out)
 }
 
-var jobSpec = regexp.MustCompile(`^[1-9][0-9]{0,9}(_[0-9]{1,10})?$`)
+// isJobSpec says whether s is "4711" or "120_3": nothing else reaches a command.
+func isJobSpec(s string) bool {
+	id, task, array := strings.Cut(s, "_")
+	return isNumber(id) && id[0] != '0' && (!array || isNumber(task))
+}
+
+// isNumber says whether s is one to ten decimal digits.
+func isNumber(s string) bool {
+	return s != "" && len(s) <= 10 && strings.Trim(s, "0123456789") == ""
+}
 
 // FindJob looks for a job by "4711" or, an array task, by "120_3": in
 // slurmctld's memory first, then in the accounting where there is one.
 func (c Client) FindJob(ctx context.Context, spec string) (Job, error) {
-	if !jobSpec.MatchString(spec) {
+	if !isJobSpec(spec) {
 		return Job{}, fmt.Errorf("%q is not a job id", clip(spec))
 	}
 	out, err := c.run(ctx, "squeue", c.Squeue, "--noheader", "--all", "--states=all", "--jobs="+spec, squeueFormat)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -41,11 +40,12 @@ func (n Node) Drained() bool {
 // ErrNotANode is wrapped when a name is not that of one node.
 var ErrNotANode = errors.New("not the name of one node")
 
-var nodeName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$`)
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 // checkNode refuses everything by which scontrol could mean several nodes.
 func checkNode(name string) error {
-	if !nodeName.MatchString(name) || strings.EqualFold(name, "ALL") || strings.EqualFold(name, "DEFAULT") {
+	plain := name != "" && len(name) <= 255 && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+".-") == ""
+	if !plain || strings.EqualFold(name, "ALL") || strings.EqualFold(name, "DEFAULT") {
 		return fmt.Errorf("%q: %w", name, ErrNotANode)
 	}
 	return nil
@@ -67,12 +67,7 @@ func (c Client) Node(ctx context.Context, name string) (Node, error) {
 	return n, err
 }
 
-// The time is in UTC because the command runs with TZ=UTC0.
-var (
-	reasonPattern = regexp.MustCompile(`(?s) Reason=(.*?) \[([^\[\]@\s]*)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)\](?:\s|$)`)
-	bareReason    = regexp.MustCompile(`(?s) Reason=(.*)$`)
-)
-
+// slurmTime is in UTC because the command runs with TZ=UTC0.
 const slurmTime = "2006-01-02T15:04:05"
 
 // parseNode reads `scontrol -o show node`. What people write (reason, comment)
@@ -92,15 +87,39 @@ func parseNode(out string) (Node, error) {
 	if n.Name == "" || n.State == "" {
 		return Node{}, fmt.Errorf("scontrol show node: no node in its answer %q", clip(out))
 	}
-	if m := reasonPattern.FindStringSubmatch(out); m != nil {
-		n.Reason, n.ReasonUser = strings.TrimSpace(m[1]), m[2]
-		if t, err := time.Parse(slurmTime, m[3]); err == nil {
+	_, text, ok := strings.Cut(out, " Reason=")
+	if !ok {
+		return n, nil
+	}
+	if reason, user, when, ok := cutStamp(text); ok {
+		n.Reason, n.ReasonUser = strings.TrimSpace(reason), user
+		if t, err := time.Parse(slurmTime, when); err == nil {
 			n.ReasonTime = gpu.Some(t)
 		}
-	} else if m := bareReason.FindStringSubmatch(out); m != nil && !strings.Contains(head, " Comment=") && !strings.Contains(head, " Extra=") {
-		n.Reason = strings.TrimSpace(m[1]) // else it stands in somebody's comment
+	} else if !strings.Contains(head, " Comment=") && !strings.Contains(head, " Extra=") {
+		n.Reason = strings.TrimSpace(text) // else it stands in somebody's comment
 	}
 	return n, nil
+}
+
+// cutStamp splits "text [user@time] more" at the first such stamp: slurmctld
+// adds it to every reason, while a person may write brackets of their own.
+func cutStamp(s string) (text, user, when string, ok bool) {
+	for at := 0; ; {
+		i := strings.Index(s[at:], " [")
+		if i < 0 {
+			return "", "", "", false
+		}
+		at += i
+		inside, after, closed := strings.Cut(s[at+2:], "]")
+		user, when, stamped := strings.Cut(inside, "@")
+		_, err := time.Parse(slurmTime, when)
+		if closed && stamped && !strings.ContainsAny(user, "[ \t\n\r\f\v") && (err == nil || when == "Unknown") &&
+			(after == "" || strings.ContainsAny(after[:1], " \t\n\r\f\v")) {
+			return s[:at], user, when, true
+		}
+		at += 2
+	}
 }
 
 // field returns the value of the first key=value word with that key.
