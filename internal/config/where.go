@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -17,9 +16,6 @@ func place(path, text string, key toml.Key) string {
 	}
 	return path
 }
-
-// mismatch is how the TOML library words a value of the wrong type.
-var mismatch = regexp.MustCompile(`^toml: line (\d+) \(last key "([^"]*)"\): (.*)$`)
 
 // syntax words an error of the TOML library as file, line, key, cause.
 func syntax(path string, err error) error {
@@ -37,8 +33,12 @@ func syntax(path string, err error) error {
 		}
 		return fmt.Errorf("%s:%d: %s", path, pe.Position.Line, cause)
 	}
-	if m := mismatch.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("%s:%s: %s: %s", path, m[1], m[2], m[3])
+	// A value of the wrong type is worded `toml: line 3 (last key "drain.delay"): …`.
+	if rest, ok := strings.CutPrefix(err.Error(), "toml: line "); ok {
+		line, rest, _ := strings.Cut(rest, ` (last key "`)
+		if key, cause, ok := strings.Cut(rest, `"): `); ok {
+			return fmt.Errorf("%s:%s: %s: %s", path, line, key, cause)
+		}
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
