@@ -87,7 +87,8 @@ struct state *state_open(const char *dir) {
 		st->gpm_time = st->now / GPM_REFRESH * GPM_REFRESH;
 		st->magic = MAGIC;
 	}
-	close(fd); // and with it the flock
+	flock(fd, LOCK_UN); // closing is not enough: the mapping keeps the file open
+	close(fd);
 	return st == MAP_FAILED ? NULL : st;
 }
 

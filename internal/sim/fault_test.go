@@ -1,0 +1,322 @@
+//go:build cgo
+
+package sim_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpuhooks/internal/sim"
+)
+
+func TestFaults(t *testing.T) {
+	tests := []struct {
+		name, set string
+		gpu       string
+		want      int
+		atLeast   float64 // seconds
+	}{
+		{"a name", "call.nvmlDeviceGetName=GPU_IS_LOST", "0", 15, 0},
+		{"a full name", "call.nvmlDeviceGetName=NVML_ERROR_RESET_REQUIRED", "0", 16, 0},
+		{"a number", "call.nvmlDeviceGetName=999", "0", 999, 0},
+		{"one GPU", "gpu.3.call.nvmlDeviceGetName=TIMEOUT", "3", 10, 0},
+		{"another GPU", "gpu.3.call.nvmlDeviceGetName=TIMEOUT", "2", 0, 0},
+		{"delay", "call.nvmlDeviceGetName=delay=30ms", "0", 0, 0.03},
+		{"delay and code", "call.nvmlDeviceGetName=UNKNOWN,delay=30ms", "0", 999, 0.03},
+		{"every call", "call.*=delay=2ms", "0", 0, 0.002},
+	}
+	n := newNode(t, "dgx-h100")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			set(t, n, tt.set)
+			var r callResult
+			look(t, n, &r, "call", tt.gpu)
+			if r.Return != tt.want || r.Seconds < tt.atLeast {
+				t.Errorf("answers %d after %g s, want %d after %g s", r.Return, r.Seconds, tt.want, tt.atLeast)
+			}
+			key, _, _ := cutKey(tt.set)
+			if err := n.Unset(key); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func cutKey(kv string) (string, string, bool) {
+	for i := range kv {
+		if kv[i] == '=' {
+			return kv[:i], kv[i+1:], true
+		}
+	}
+	return kv, "", false
+}
+
+func TestGarbageHangAndCrash(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	set(t, n, "call.nvmlDeviceGetName=garbage")
+	var r callResult
+	look(t, n, &r, "call", "0")
+	if r.Return != 0 || r.Text == "NVIDIA H100 80GB HBM3" || r.Text == "" {
+		t.Errorf("garbage is %d %q", r.Return, r.Text)
+	}
+
+	set(t, n, "call.nvmlDeviceGetName=hang")
+	cmd, _ := client1(t, n, "call", "0")
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		t.Errorf("a call that hangs came back: %v", err)
+	case <-time.After(300 * time.Millisecond):
+		cmd.Process.Kill()
+		<-done
+	}
+
+	set(t, n, "call.nvmlDeviceGetName=crash")
+	cmd, _ = client1(t, n, "call", "0")
+	if err := cmd.Wait(); err == nil {
+		t.Error("a call that crashes ended well")
+	}
+}
+
+// client1 starts a client whose end the test itself watches.
+func client1(t *testing.T, n *sim.Node, name string, args ...string) (*exec.Cmd, error) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = []string{"SIM_CLIENT=" + name, "SIM_LIBRARY=" + n.Library()}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, nil
+}
+
+func TestDelaysOverlapUnlessTheDriverHasOneLock(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	set(t, n, "call.nvmlDeviceGetName=delay=20ms")
+	var together, inTurn float64
+	look(t, n, &together, "slow")
+	set(t, n, "global_lock=true")
+	look(t, n, &inTurn, "slow")
+	if together > 0.1 || inTurn < 0.16 {
+		t.Errorf("eight calls of 20 ms take %g s, with one lock %g s", together, inTurn)
+	}
+}
+
+func TestDriverStates(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	for kv, want := range map[string]int{"driver.loaded=false": 9, "driver.mismatch=true": 18} {
+		set(t, n, kv)
+		var got node
+		look(t, n, &got, "inventory")
+		if got.Init != want {
+			t.Errorf("%s: Init answers %d, want %d", kv, got.Init, want)
+		}
+		_, statErr := os.Stat(filepath.Join(n.Root(), "proc/driver/nvidia/version"))
+		if gone := os.IsNotExist(statErr); gone != (kv == "driver.loaded=false") {
+			t.Errorf("%s: /proc/driver/nvidia/version gone is %t", kv, gone)
+		}
+		key, _, _ := cutKey(kv)
+		if err := n.Unset(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLostAbsentAndCleared(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	set(t, n, "gpu.3.lost=true", "gpu.3.ecc.volatile.uncorrected.dram=2", "gpu.3.recovery=2")
+	var got node
+	look(t, n, &got, "inventory")
+	if want := []int{0, 0, 0, 15, 0, 0, 0, 0}; got.Count != 8 || !slices.Equal(got.HandleReturn, want) {
+		t.Errorf("a lost GPU: %d GPUs, handles %v", got.Count, got.HandleReturn)
+	}
+	config, err := os.ReadFile(filepath.Join(n.Root(), "sys/bus/pci/devices/0000:61:00.0/config"))
+	if err != nil || config[0] != 0xff {
+		t.Errorf("the lost GPU's PCI configuration is % x, %v", config[:min(4, len(config))], err)
+	}
+	if err := n.Clear(3); err != nil {
+		t.Fatal(err)
+	}
+	var f []fieldResult
+	look(t, n, &f, "fields", "3", "230", "12")
+	if f[0].Value != 0 || f[1].Value != 0 {
+		t.Errorf("after the reset: recovery action and errors %v", f)
+	}
+	set(t, n, "gpu.3.absent=true")
+	look(t, n, &got, "inventory")
+	if got.Count != 7 || got.Cards[3].PCI != "00000000:9D:00.0" || got.Cards[3].Index != 3 {
+		t.Errorf("without GPU 3: %d GPUs, the fourth is %+v", got.Count, got.Cards[3])
+	}
+	if _, err := os.Stat(filepath.Join(n.Root(), "sys/bus/pci/devices/0000:61:00.0")); !os.IsNotExist(err) {
+		t.Errorf("the absent GPU is on the bus: %v", err)
+	}
+}
+
+func TestVersionsAreChecked(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var got []int
+	look(t, n, &got, "versions")
+	if want := []int{0, 25, 0, 0, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("versioned calls answer %v, want %v", got, want)
+	}
+}
+
+func TestSetRefusesWhatItDoesNotKnow(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	before, _ := os.ReadFile(n.Scenario())
+	for _, kv := range []string{"gpu.3.lots=true", "gpu.8.lost=true", "gpu.3.lost=maybe", "gpus", "power=3", "gpu.0.power=much"} {
+		if err := n.Set(kv); err == nil {
+			t.Errorf("%s was accepted", kv)
+		}
+	}
+	after, _ := os.ReadFile(n.Scenario())
+	if string(after) != string(before) {
+		t.Error("a refused change changed the scenario")
+	}
+}
+
+func TestProcessesComeAndGo(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	cmd := n.Load("--sm", "0.5", "--memory", "1GiB")
+	cmd.Env = []string{"CUDA_VISIBLE_DEVICES=1,4"}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(60 * time.Millisecond)
+	for gpu, want := range map[string][]int{"0": {}, "1": {cmd.Process.Pid}, "4": {cmd.Process.Pid}} {
+		var got []int
+		look(t, n, &got, "processes", gpu)
+		if !slices.Equal(got, want) {
+			t.Errorf("processes of GPU %s are %v, want %v", gpu, got, want)
+		}
+	}
+	killed := monotonicSeconds()
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	var got []int
+	look(t, n, &got, "processes", "1")
+	if len(got) != 0 {
+		t.Errorf("after SIGKILL GPU 1 has %v", got)
+	}
+	time.Sleep(200 * time.Millisecond)
+	var a, b sum
+	look(t, n, &a, "sums", "1")
+	time.Sleep(100 * time.Millisecond)
+	look(t, n, &b, "sums", "1")
+	near(t, "power after SIGKILL", (b.Energy-a.Energy)/(b.At-a.At), 72, 0.005)
+	_ = killed
+}
+
+// Whoever looks after a kill counts the load until it died, within 50 ms.
+func TestAKilledLoadIsIntegratedUntilItsEnd(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var a, b sum
+	look(t, n, &a, "sums", "0")
+	from := monotonicSeconds()
+	cmd := n.Load("--gpus", "0", "--sm", "1", "--power", "672")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(600 * time.Millisecond)
+	cmd.Process.Kill()
+	cmd.Wait()
+	to := monotonicSeconds()
+	time.Sleep(300 * time.Millisecond) // nobody looks meanwhile
+	look(t, n, &b, "sums", "0")
+	busy := (b.Energy - a.Energy - 72*(b.At-a.At)) / 600
+	if busy < to-from-0.06 || busy > to-from+0.05 {
+		t.Errorf("counted %g s of load, it lived for %g s", busy, to-from)
+	}
+}
+
+func TestScenarioIsReadAgain(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var a, b sum
+	look(t, n, &a, "sums", "5")
+	time.Sleep(200 * time.Millisecond)
+	set(t, n, "gpu.5.power=300")
+	at := monotonicSeconds()
+	time.Sleep(200 * time.Millisecond)
+	look(t, n, &b, "sums", "5")
+	// What had passed at the change is counted with what was true then.
+	near(t, "energy over a change", b.Energy-a.Energy, 72*(at-a.At)+300*(b.At-at), 0.05)
+	near(t, "power", b.Power, 300, 0)
+}
+
+func TestTwoProcessesAgree(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	load(t, n, "--gpus", "0", "--power", "500")
+	_, first := start(t, n, "sums", "0")
+	_, second := start(t, n, "sums", "0")
+	var a, b sum
+	first(&a)
+	second(&b)
+	if d := b.Energy - a.Energy - 500*(b.At-a.At); d > 1 || d < -1 {
+		t.Errorf("two processes disagree by %g J", d)
+	}
+}
+
+func TestEventsReachWhoWaits(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	ready := filepath.Join(t.TempDir(), "ready")
+	_, result := start(t, n, "event", ready)
+	for range 200 {
+		if _, err := os.Stat(ready); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if err := n.Xid(3, 79, ""); err != nil {
+		t.Fatal(err)
+	}
+	var e eventResult
+	result(&e)
+	if e.Return != 0 || e.Xid != 79 || e.UUID == "" {
+		t.Errorf("event %+v", e)
+	}
+}
+
+func TestCallsAreCounted(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var r callResult
+	look(t, n, &r, "call", "3")
+	calls, err := n.Calls()
+	if err != nil || len(calls) != 0 {
+		t.Fatalf("counted without being asked: %v, %v", calls, err)
+	}
+	set(t, n, "count_calls=true")
+	look(t, n, &r, "call", "3")
+	look(t, n, &r, "call", "4")
+	calls, err = n.Calls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"nvmlDeviceGetName": 2, "nvmlDeviceGetName gpu=3": 1, "nvmlDeviceGetName gpu=4": 1, "nvmlInit_v2": 2} {
+		if calls[name] != want {
+			t.Errorf("%s: %d calls, want %d (%v)", name, calls[name], want, calls)
+		}
+	}
+	if err := n.ResetCalls(); err != nil {
+		t.Fatal(err)
+	}
+	if calls, _ := n.Calls(); len(calls) != 0 {
+		t.Errorf("after the reset: %v", calls)
+	}
+}
+
+func TestUtilisationRing(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	load(t, n, "--gpus", "0", "--util", "0.5", "--sm", "0.5")
+	time.Sleep(700 * time.Millisecond)
+	var got []int
+	look(t, n, &got, "samples", "0")
+	if len(got) < 3 || got[len(got)-1] != 50 || got[len(got)-2] != 50 {
+		t.Errorf("ring is %v, want 50 at its end", got)
+	}
+}

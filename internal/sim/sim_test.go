@@ -1,0 +1,290 @@
+//go:build cgo
+
+package sim_test
+
+import (
+	"debug/elf"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuhooks/internal/sim"
+)
+
+func newNode(t *testing.T, profile string) *sim.Node {
+	t.Helper()
+	n, err := sim.NewNode(t.TempDir(), profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func set(t *testing.T, n *sim.Node, kv ...string) {
+	t.Helper()
+	if err := n.Set(kv...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load starts a workload and waits until it is on its GPU.
+func load(t *testing.T, n *sim.Node, args ...string) (kill func()) {
+	t.Helper()
+	cmd := n.Load(args...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	over := false
+	kill = func() {
+		if !over {
+			cmd.Process.Kill()
+			cmd.Wait()
+			over = true
+		}
+	}
+	t.Cleanup(kill)
+	time.Sleep(50 * time.Millisecond)
+	return kill
+}
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if math.IsNaN(got) || math.Abs(got-want) > tolerance*math.Abs(want) {
+		t.Errorf("%s is %g, want %g within %g %%", what, got, want, tolerance*100)
+	}
+}
+
+func TestEverySymbolIsExported(t *testing.T) {
+	dir := t.TempDir()
+	if err := sim.Build(dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(filepath.Join(dir, "libnvidia-ml.so")) // through the link
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if soname, _ := f.DynString(elf.DT_SONAME); !slices.Equal(soname, []string{"libnvidia-ml.so.1"}) {
+		t.Errorf("soname is %q", soname)
+	}
+	dynamic, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exported := map[string]bool{}
+	for _, s := range dynamic {
+		exported[s.Name] = s.Section != elf.SHN_UNDEF
+	}
+	if len(sim.Symbols()) < 428 {
+		t.Errorf("only %d symbols in the list", len(sim.Symbols()))
+	}
+	for _, name := range sim.Symbols() {
+		if !exported[name] {
+			t.Errorf("%s is not exported", name)
+		}
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	tests := []struct {
+		profile, driver, name string
+		cuda, count           int
+		card                  card
+	}{
+		{"dgx-h100", "580.95.05", "NVIDIA H100 80GB HBM3", 13000, 8,
+			card{Memory: 81559 << 20, GPM: true, ECC: true, Links: 18, Persistence: true, Power: 72000, Limit: 700000, Gen: 5}},
+		{"dgx-a100-mig", "580.95.05", "NVIDIA A100-SXM4-40GB", 13000, 8,
+			card{Memory: 40960 << 20, ECC: true, MIG: true, Links: 12, Persistence: true, Power: 52000, Limit: 400000, Gen: 4}},
+		{"rtx4000-ada", "595.71.05", "NVIDIA RTX 4000 Ada Generation", 13020, 2,
+			card{Memory: 20475 << 20, Power: 11000, Limit: 130000, Gen: 1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.profile, func(t *testing.T) {
+			var got node
+			look(t, newNode(t, tt.profile), &got, "inventory")
+			if got.Driver != tt.driver || got.CUDA != tt.cuda || got.Count != tt.count || len(got.Cards) != tt.count {
+				t.Fatalf("node is %+v", got)
+			}
+			uuids, minors, same := map[string]bool{}, map[int]bool{}, 0
+			for i, c := range got.Cards {
+				uuids[c.UUID], minors[c.Minor] = true, true
+				if c.Minor == c.Index {
+					same++
+				}
+				if c.Index != i || c.Name != tt.name || c.Serial == "" || c.PCI == "" {
+					t.Errorf("card %d is %+v", i, c)
+				}
+			}
+			if len(uuids) != tt.count || len(minors) != tt.count {
+				t.Errorf("UUIDs or minors are not unique: %v %v", uuids, minors)
+			}
+			if same == tt.count {
+				t.Error("every minor is the index: code that confuses them would pass")
+			}
+			first := got.Cards[0]
+			first.Name, first.UUID, first.Serial, first.PCI, first.Minor = "", "", "", "", 0
+			if fmt.Sprint(first) != fmt.Sprint(tt.card) {
+				t.Errorf("the first card is\n%+v, want\n%+v", first, tt.card)
+			}
+		})
+	}
+}
+
+func TestEnergyIsTheIntegralOfPower(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var a, b, idle1, idle2 sum
+	look(t, n, &idle1, "sums", "1")
+	load(t, n, "--gpus", "0", "--sm", "0.82", "--tensor", "0.46", "--power", "520", "--memory", "20GiB")
+	look(t, n, &a, "sums", "0")
+	time.Sleep(700 * time.Millisecond)
+	look(t, n, &b, "sums", "0")
+	look(t, n, &idle2, "sums", "1")
+	near(t, "energy under load", b.Energy-a.Energy, 520*(b.At-a.At), 0.005)
+	near(t, "energy at rest", idle2.Energy-idle1.Energy, 72*(idle2.At-idle1.At), 0.005)
+	near(t, "power", b.Power, 520, 0)
+	if b.Util != 100 || b.Used != 20<<30 {
+		t.Errorf("under load: util %d, memory %d", b.Util, b.Used)
+	}
+	if idle2.Util != 0 || idle2.Used != 0 {
+		t.Errorf("the GPU beside it: util %d, memory %d", idle2.Util, idle2.Used)
+	}
+}
+
+// Several loads on one GPU add up, but not beyond what the card can do.
+func TestLoadsAddUpAndAreClamped(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	for range 3 {
+		load(t, n, "--gpus", "2", "--sm", "0.5", "--util", "1", "--power", "400", "--memory", "30GiB")
+	}
+	var a, b sum
+	look(t, n, &a, "sums", "2")
+	time.Sleep(300 * time.Millisecond)
+	look(t, n, &b, "sums", "2")
+	near(t, "power", b.Power, 700, 0)
+	near(t, "energy", b.Energy-a.Energy, 700*(b.At-a.At), 0.005)
+	near(t, "throttled time", float64(b.ThrottleNanos-a.ThrottleNanos), (b.At-a.At)*1e9, 0.01)
+	if want := uint64(81559-551) << 20; b.Used != want {
+		t.Errorf("memory used is %d, want %d: no more than there is", b.Used, want)
+	}
+	var g gpmResult
+	look(t, n, &g, "gpm", "2", "250ms", "2")
+	near(t, "SM active", g.value(2), 100, 0)
+}
+
+func TestGPMIsTheMeanActivity(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	load(t, n, "--gpus", "0", "--sm", "0.82", "--tensor", "0.46", "--dram", "0.3", "--pcie_rx", "1048576000", "--nvlink_tx", "104857600")
+	time.Sleep(150 * time.Millisecond)
+	var g gpmResult
+	look(t, n, &g, "gpm", "0", "450ms", "1", "2", "5", "7", "10", "11", "20", "21", "61", "248", "249", "260", "30", "999")
+	if !g.Support || g.Get != 0 {
+		t.Fatalf("%+v", g)
+	}
+	for id, want := range map[int]float64{1: 100, 2: 82, 5: 46, 7: 46, 10: 30, 11: 0, 20: 0, 21: 1000, 61: 100} {
+		if math.Abs(g.value(id)-want) > 0.005*want {
+			t.Errorf("metric %d is %g, want %g", id, g.value(id), want)
+		}
+	}
+	if g.value(248) <= 0 || g.value(249) <= 0 || g.value(249) >= g.value(248) || g.Returns[260] != 0 {
+		t.Errorf("cumulative cycles: %v", g.Values)
+	}
+	if g.Returns[30] == 0 || g.Returns[999] == 0 {
+		t.Errorf("metrics that do not exist answer %v", g.Returns)
+	}
+}
+
+// The exact mean over changing load: the steps are 82 % and 10 % of the time.
+func TestGPMOverAChangingLoad(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	_, result := start(t, n, "gpm", "0", "2s", "2", "1")
+	time.Sleep(500 * time.Millisecond)
+	var before, after sum
+	look(t, n, &before, "sums", "0")
+	cmd := n.Load("--gpus", "0", "--for", "600ms", "--steps", "0:sm=0.82,util=100,power=500;0.3:sm=0.1,power=200")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	look(t, n, &after, "sums", "0")
+	var g gpmResult
+	result(&g)
+	near(t, "SM active", g.value(2), 100*(0.82*0.3+0.1*0.3)/2, 0.01) // the pair's gap is 2 s to a refresh
+	near(t, "graphics", g.value(1), 100*0.6/2, 0.01)
+	extra := after.Energy - before.Energy - 72*(after.At-before.At)
+	near(t, "energy on top of idle", extra, (500-72)*0.3+(200-72)*0.3, 0.005)
+}
+
+func TestGPMPairsTooClose(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var g gpmResult
+	look(t, n, &g, "gpm", "0", "0s", "2")
+	if v := g.value(2); g.Get == 0 && g.Returns[2] == 0 && !math.IsNaN(v) && v != 0 { // 0: a refresh lay between them
+		t.Errorf("two samples of one refresh say %g %%", v)
+	}
+}
+
+func TestGPMCanBeSwitchedOff(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	set(t, n, "gpm.cumulative=false")
+	var g gpmResult
+	look(t, n, &g, "gpm", "0", "150ms", "2", "248", "249")
+	if g.Returns[2] != 0 || g.Returns[248] != 3 || g.Returns[249] != 3 {
+		t.Errorf("without the cumulative ids: %+v", g)
+	}
+	set(t, n, "gpu.*.gpm.supported=false")
+	look(t, n, &g, "gpm", "0", "1ms", "2")
+	if g.Support || g.Get == 0 {
+		t.Errorf("without GPM: %+v", g)
+	}
+}
+
+func TestMIGDevices(t *testing.T) {
+	n := newNode(t, "dgx-a100-mig")
+	var list []migDevice
+	look(t, n, &list, "mig", "0")
+	var got []string
+	for _, m := range list {
+		got = append(got, fmt.Sprintf("%d gi%d/ci%d %s %d MiB %d SMs util %d", m.Index, m.GI, m.CI, m.Name, m.Memory>>20, m.SMs, m.Util))
+		if !strings.HasPrefix(m.UUID, "MIG-") || !strings.HasPrefix(m.Parent, "GPU-") {
+			t.Errorf("%+v", m)
+		}
+	}
+	want := []string{ // index 2 is a hole; instance ids are no function of the placement
+		"0 gi2/ci0 NVIDIA A100-SXM4-40GB MIG 3g.20gb 20480 MiB 42 SMs util 3",
+		"1 gi3/ci0 NVIDIA A100-SXM4-40GB MIG 2g.10gb 10240 MiB 28 SMs util 3",
+		"3 gi9/ci0 NVIDIA A100-SXM4-40GB MIG 1g.5gb 5120 MiB 14 SMs util 3",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("MIG devices:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	look(t, n, &list, "mig", "2")
+	if len(list) != 0 {
+		t.Errorf("MIG mode without instances has %v", list)
+	}
+}
+
+func TestGPMOfAMIGInstance(t *testing.T) {
+	n := newNode(t, "dgx-a100-mig")
+	set(t, n, "gpu.0.gpm.supported=true") // as a Hopper would
+	var list []migDevice
+	look(t, n, &list, "mig", "0")
+	cmd := n.Load("--sm", "0.6")
+	cmd.Env = []string{"CUDA_VISIBLE_DEVICES=" + list[1].UUID}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	time.Sleep(200 * time.Millisecond)
+	for where, want := range map[string]float64{"0/1": 60, "0/0": 0, "0": 60 * 28. / 108} {
+		var g gpmResult
+		look(t, n, &g, "gpm", where, "300ms", "2")
+		if math.Abs(g.value(2)-want) > 0.005*want {
+			t.Errorf("SM active of %s is %g, want %g", where, g.value(2), want)
+		}
+	}
+}
