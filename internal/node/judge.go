@@ -39,7 +39,7 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 		},
 		Expected: expected(l.Gres.ForNode(l.opt.NodeName), l.Conf, l.opt.NodeName, &n),
 		Processes: check.Processes{
-			Allow: l.cfg.Processes.Allow, HasCgroups: l.ConfErr == nil && hasCgroups(l.Conf),
+			Allow: l.cfg.Processes.Allow, HasCgroups: len(l.Conf.Settings) > 0 && hasCgroups(l.Conf),
 			LiveJobs: jobs.Live, SharedGPUs: jobs.SharedGPUs,
 		},
 		Now:     l.opt.Now(),

@@ -7,6 +7,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,16 +125,12 @@ func deadline(cfg config.Config, opt Options, first bool) time.Duration {
 // readSlurm reads slurm.conf and gres.conf. A site without gres.conf, or with a
 // broken one, is told what does not work without it where that matters.
 func (l *Look) readSlurm() {
-	path := l.opt.SlurmConf
-	if path == "" {
-		path = l.cfg.Slurm.Conf
+	path := cmp.Or(l.opt.SlurmConf, l.cfg.Slurm.Conf)
+	if found, _ := slurmconf.Locate(path); found != "" {
+		path = found
 	}
 	l.Conf, l.ConfErr = slurmconf.ReadConf(path)
-	gres := l.cfg.Slurm.GresConf
-	if gres == "" {
-		gres = slurmconf.GresPath(path)
-	}
-	l.Gres, l.GresErr = slurmconf.ReadGres(gres)
+	l.Gres, l.GresErr = slurmconf.ReadGres(cmp.Or(l.cfg.Slurm.GresConf, slurmconf.GresPath(path)))
 	if !errors.Is(l.GresErr, fs.ErrNotExist) {
 		l.problem("gres.conf", l.GresErr)
 	}

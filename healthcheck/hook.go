@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"gpuhooks/internal/check"
+	"gpuhooks/internal/cli"
+	"gpuhooks/internal/config"
+	"gpuhooks/internal/drain"
+	"gpuhooks/internal/node"
+	"gpuhooks/internal/slurmconf"
+	"gpuhooks/internal/slurmctl"
+	"gpuhooks/internal/verdict"
+)
+
+// limit is what a HealthCheckProgram takes at most: Slurm kills it after 60 s,
+// and slurmd registers only after its first one. A boot gate waits longer for the
+// driver.
+const (
+	limit     = 20 * time.Second
+	bootLimit = bootDeadline + 10*time.Second
+)
+
+// hook is one run as HealthCheckProgram.
+type hook struct {
+	env cli.Env
+	log *cli.Log
+	cfg config.Config
+	looked
+}
+
+// runHook looks, drains, undrains and clears up. It returns 1 only if the node is
+// not fit for jobs.
+func runHook(env cli.Env, o options) int {
+	log := cli.NewLog(env)
+	budget := limit
+	if o.boot {
+		budget = bootLimit
+	}
+	return cli.Hook(log, budget, func(d *cli.Decision) int {
+		if config.Off(o.config) {
+			log.Infof("switched off: the file off lies beside %s", o.config)
+			return cli.OK
+		}
+		cfg := cli.HookConfig(log, o.config)
+		for _, err := range cfg.UnknownChecks(o.config, check.Names()) {
+			log.Warnf("%v", err)
+		}
+		if !cfg.HealthCheck.Enabled || withoutGPUs(env, cfg) {
+			return cli.OK
+		}
+		h := hook{env: env, log: log, cfg: cfg, looked: look(env, cfg, o)}
+		return h.act(d, o)
+	})
+}
+
+// withoutGPUs says that Slurm gives the node no GPUs: then there is nothing to
+// look at.
+func withoutGPUs(env cli.Env, c config.Config) bool {
+	path, _ := slurmconf.Locate(cmp.Or(lookup(env.Environ, "SLURM_CONF"), c.Slurm.Conf))
+	conf, err := slurmconf.ReadConf(path)
+	if err != nil {
+		return false
+	}
+	has, known := slurmconf.NodeHasGPUs(conf, cli.NodeName(c, lookup(env.Environ, "SLURMD_NODENAME")))
+	return known && !has
+}
+
+// act says what was found and does what follows from it.
+func (h *hook) act(d *cli.Decision, o options) int {
+	warn(h.log, h.look)
+	for _, f := range h.verdict.Findings {
+		if f.Outcome == check.Fail {
+			h.log.Errorf("%s", f.Line())
+		} else {
+			h.log.Warnf("%s", f.Line())
+		}
+	}
+	code := cli.OK
+	switch h.verdict.Action {
+	case verdict.Drain:
+		d.Refuse()
+		if h.drain() {
+			code = cli.Failed
+		} else {
+			d.Accept()
+		}
+	case verdict.WouldDrain:
+		h.log.Warnf("%s", h.verdict.Summary())
+	case verdict.None:
+		h.undrain()
+	}
+	var b bytes.Buffer
+	h.print(&b, o.quiet)
+	if _, err := h.env.Stdout.Write(b.Bytes()); err != nil {
+		h.log.Warnf("%v", err)
+	}
+	h.sweep()
+	if err := config.Keep(o.config, config.LastGood(h.cfg.Paths.State)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.log.Warnf("no copy of the configuration kept: %v", err)
+	}
+	return code
+}
+
+// drain takes the node out of service and says whether it now is.
+func (h *hook) drain() bool {
+	r := drain.OnVerdict(context.Background(), h.cfg, h.verdict, h.name, lookup(h.env.Environ, "SLURM_CONF"), h.look.BootID, h.env.Now())
+	for _, text := range r.Texts {
+		h.log.Errorf("%s", text)
+	}
+	return r.Refuses()
+}
+
+// undrain takes back a drain of ours, where the site wants that and its rules
+// are met. Slurm is asked only if there is such a drain.
+func (h *hook) undrain() {
+	store := node.Store{Dir: h.cfg.Paths.Run}
+	m, err := store.Load(h.look.BootID)
+	if err != nil || m.Drained == nil || !h.cfg.Drain.Undrain {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), h.cfg.Drain.Timeout.D())
+	defer cancel()
+	s := slurm(h.cfg, h.env)
+	n, err := s.Node(ctx, h.name)
+	if err != nil {
+		h.log.Warnf("not undrained: %v", err)
+		return
+	}
+	if !n.Drained() || n.Reason != m.Drained.Reason {
+		h.forget(store) // somebody else took it back, or took it over
+		return
+	}
+	rules := drain.Rules{Enabled: true, CleanRuns: h.cfg.Drain.UndrainRuns, Hold: h.cfg.Drain.UndrainHold.D()}
+	may, why := drain.MayUndrain(rules, n, drain.Streak{
+		Reason: m.Drained.Reason, Class: string(m.Drained.Class), DrainedAt: m.Drained.Time, Clean: m.Clean.Runs,
+	}, h.env.Now())
+	if !may {
+		h.log.Infof("not undrained: %s", why)
+		return
+	}
+	if err := drain.Undrain(ctx, s, h.name, n.Reason); err != nil {
+		h.log.Warnf("%v", err)
+		return
+	}
+	h.log.Infof("undrained %s: %s", h.name, why)
+	h.forget(store)
+}
+
+// forget takes our drain out of the node's memory.
+func (h *hook) forget(store node.Store) {
+	if err := store.Update(h.look.BootID, func(m *node.Memory) { m.Drained = nil }); err != nil {
+		h.log.Warnf("the node's memory: %v", err)
+	}
+}
+
+// slurm is the client for Slurm's commands. slurmd tells a health check no
+// SLURM_CONF.
+func slurm(c config.Config, env cli.Env) slurmctl.Client {
+	return slurmctl.Client{
+		Scontrol: c.Slurm.Scontrol, Sinfo: c.Slurm.Sinfo, Squeue: c.Slurm.Squeue, Sacct: c.Slurm.Sacct,
+		Conf: cmp.Or(lookup(env.Environ, "SLURM_CONF"), c.Slurm.Conf), Timeout: c.Drain.Timeout.D(),
+	}
+}
