@@ -3,8 +3,10 @@
 package sim_test
 
 import (
+	"bufio"
 	"debug/elf"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 
 func newNode(t *testing.T, profile string) *sim.Node {
 	t.Helper()
+	t.Parallel() // mostly they wait
 	n, err := sim.NewNode(t.TempDir(), profile)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +40,7 @@ func load(t *testing.T, n *sim.Node, args ...string) (kill func()) {
 	t.Helper()
 	cmd := n.Load(args...)
 	cmd.Stderr = os.Stderr
+	out, _ := cmd.StdoutPipe()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +53,16 @@ func load(t *testing.T, n *sim.Node, args ...string) (kill func()) {
 		}
 	}
 	t.Cleanup(kill)
-	time.Sleep(50 * time.Millisecond)
+	waitBusy(t, out)
 	return kill
+}
+
+// waitBusy waits for the line that a workload prints once it runs.
+func waitBusy(t *testing.T, out io.Reader) {
+	t.Helper()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the workload said %q: %v", line, err)
+	}
 }
 
 func near(t *testing.T, what string, got, want, tolerance float64) {
@@ -174,7 +186,7 @@ func TestLoadsAddUpAndAreClamped(t *testing.T) {
 	}
 	var g gpmResult
 	look(t, n, &g, "gpm", "2", "250ms", "2")
-	near(t, "SM active", g.value(2), 100, 0)
+	near(t, "SM active", g.value(2), 100, 1e-9)
 }
 
 func TestGPMIsTheMeanActivity(t *testing.T) {

@@ -163,6 +163,11 @@ int load_main(int argc, char **argv) {
 	int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGXCPU};
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &act, NULL);
 	struct load *l = begin(s, &want);
+	printf("gpu-sim: busy on");
+	for (int g = 0; g < s->gpus; g++)
+		if (want.target[g]) printf(" GPU %d", index_of_gpu(s, g));
+	printf("\n");
+	fflush(stdout);
 	while (!stopped && l->pid == getpid() && monotonic() < l->end) {
 		l->heartbeat = monotonic();
 		struct timespec pause = {0, HEARTBEAT};
