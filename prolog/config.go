@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
-	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 
 	"gpuhooks/internal/check"
@@ -84,72 +81,25 @@ func showConfig(env cli.Env, path string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	e := toml.NewEncoder(&text)
-	e.Indent = ""
-	if err := e.Encode(c); err != nil {
-		return err
-	}
-	inFile, err := definedIn(path)
+	settings, err := config.Show(c, path)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return showJSON(env, path, text.String(), inFile)
+		return cli.WriteJSON(env.Stdout, struct {
+			Schema   string           `json:"schema"`
+			Path     string           `json:"path"`
+			Settings []config.Setting `json:"settings"`
+		}{"gpuhooks.config/1", path, settings})
 	}
-	table := ""
-	for line := range strings.Lines(text.String()) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "[") {
-			table = strings.Trim(line, "[]") + "."
+	for _, s := range settings {
+		origin := path
+		if s.Default {
+			origin = "default"
 		}
-		if key, _, ok := strings.Cut(line, " = "); ok {
-			line = fmt.Sprintf("%-50s # %s", line, origin(inFile, table+key, path))
-		}
-		if _, err := fmt.Fprintln(env.Stdout, line); err != nil {
+		if _, err := fmt.Fprintf(env.Stdout, "%-50s # %s\n", s, origin); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func origin(inFile map[string]bool, key, path string) string {
-	if inFile[key] {
-		return path
-	}
-	return "default"
-}
-
-// definedIn lists the keys that the file sets.
-func definedIn(path string) (map[string]bool, error) {
-	var into map[string]any
-	md, err := toml.DecodeFile(path, &into)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	keys := map[string]bool{}
-	for _, k := range md.Keys() {
-		keys[k.String()] = true
-	}
-	return keys, err
-}
-
-func showJSON(env cli.Env, path, text string, inFile map[string]bool) error {
-	var values map[string]any
-	md, err := toml.Decode(text, &values)
-	if err != nil {
-		return err
-	}
-	origins := map[string]string{}
-	for _, k := range md.Keys() {
-		if md.Type(k...) != "Hash" {
-			origins[k.String()] = origin(inFile, k.String(), path)
-		}
-	}
-	return cli.WriteJSON(env.Stdout, struct {
-		Schema string            `json:"schema"`
-		Path   string            `json:"path"`
-		Config map[string]any    `json:"config"`
-		Origin map[string]string `json:"origin"`
-	}{"gpuhooks.config/1", path, values, origins})
 }
