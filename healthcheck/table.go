@@ -22,9 +22,16 @@ func (l looked) print(w io.Writer, quiet bool) {
 	if quiet && len(v.Findings) == 0 {
 		return
 	}
+	result := string(v.Outcome)
+	switch v.Action {
+	case verdict.Drain:
+		result += ", drain"
+	case verdict.WouldDrain:
+		result += ", would drain"
+	}
 	n := l.look.Reading.Node
 	fmt.Fprintf(w, "%s: %s: %s, driver %s, tier %d, %.2f s\n",
-		cli.Clean(l.name), v.Summary(), plural(len(n.GPUs), "GPU"), n.Driver.Version.Or("unknown"), v.Tier, l.look.Reading.Elapsed.Seconds())
+		cli.Clean(l.name), result, plural(len(n.GPUs), "GPU"), n.Driver.Version.Or("unknown"), v.Tier, l.look.Reading.Elapsed.Seconds())
 	for _, f := range v.Findings {
 		fmt.Fprintln(w, "  "+cli.Clean(f.Line()))
 	}
@@ -116,9 +123,13 @@ func memory(g *gpu.GPU) string {
 
 func printChecks(w io.Writer, v verdict.Verdict) {
 	t := table(w)
-	fmt.Fprintln(t, "CHECK\tRESULT\t")
+	fmt.Fprintln(t, "CHECK\tRESULT")
 	for _, c := range v.Checks {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Check, c.Outcome, cli.Clean(c.Text))
+		row := fmt.Sprintf("%s\t%s", c.Check, c.Outcome)
+		if c.Text != "" {
+			row += "\t" + cli.Clean(c.Text)
+		}
+		fmt.Fprintln(t, row)
 	}
 	// A buffer takes everything.
 	_ = t.Flush()

@@ -26,7 +26,7 @@ var gpuLost = Check{
 			}
 		}
 		for _, e := range in.Kernel.Events {
-			if fallen(e) {
+			if fallen(e) && !saidByNumber(in.Kernel.Events, e) {
 				lost = addLoss(lost, eventGPU(in, e), eventText(e))
 			}
 		}
@@ -70,6 +70,13 @@ func addLoss(all []loss, id *gpu.Identity, why string) []loss {
 // fallen says that an event means a lost GPU: XID 79, with or without number.
 func fallen(e xid.Event) bool {
 	return e.Kind == xid.KindFallen || e.Kind == xid.KindXID && e.Code == 79
+}
+
+// saidByNumber says that an event without a number has an XID 79 beside it.
+func saidByNumber(events []xid.Event, e xid.Event) bool {
+	return e.Kind == xid.KindFallen && slices.ContainsFunc(events, func(o xid.Event) bool {
+		return o.Kind == xid.KindXID && o.Code == 79 && o.PCI == e.PCI
+	})
 }
 
 // bound says whether the kernel's nvidia driver holds the device: a card handed

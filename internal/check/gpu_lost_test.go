@@ -31,6 +31,7 @@ func TestGPULost(t *testing.T) {
 		{"NVML says so", on(1, lost), []string{"fail GPU-1: fell off the bus: NVML answers GPU_IS_LOST"}},
 		{"the kernel log says so", logged(event(79, 1)), []string{"fail GPU-1: fell off the bus: XID 79 in the kernel log at 2026-07-01T12:00:00Z"}},
 		{"in words", logged(fell), []string{`fail GPU-1: fell off the bus: "fallen off the bus" in the kernel log at 2026-07-01T12:00:00Z`}},
+		{"in words and as a number", logged(fell, event(79, 1)), []string{"fail GPU-1: fell off the bus: XID 79 in the kernel log at 2026-07-01T12:00:00Z"}},
 		{"of a card without address", logged(nameless), []string{`fail node: fell off the bus: "fallen off the bus" in the kernel log at 2026-07-01T12:00:00Z`}},
 		{"of a card that nobody lists", logged(unlisted), []string{"fail 00000000:60:00.0: fell off the bus: XID 79 in the kernel log at 2026-07-01T12:00:00Z"}},
 		{"both: one finding", func(in *Input) {

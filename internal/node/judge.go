@@ -96,6 +96,7 @@ func (l *Look) catalogue() xid.Catalogue {
 // read up to seq; 0 means that it was not read.
 func (m *Memory) learn(in check.Input, v verdict.Verdict, seq uint64) {
 	m.reload(in.Node.Presence.DriverLoad)
+	m.resets(&in.Node)
 	now := in.Node.Time
 	switch {
 	case in.Answer == gpu.AnswerWhole:
@@ -143,8 +144,9 @@ func (m *Memory) learnGPUs(in check.Input, bad map[string]bool, seq uint64) {
 		g := &in.Node.GPUs[i]
 		good := m.good(g.UUID)
 		if in.Judged(g.UUID) && g.Complete && !bad[g.UUID] && !in.Node.Time.Before(good.Time) {
-			good = Good{Time: in.Node.Time, Seq: max(good.Seq, seq), Counters: g.Counters}
+			good.Time, good.Seq, good.Counters = in.Node.Time, max(good.Seq, seq), g.Counters
 		}
+		good.Last = good.Last.see(in.Node.Time, g, seq)
 		next[g.UUID] = good
 	}
 	delete(next, "")

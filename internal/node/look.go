@@ -98,6 +98,7 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 		l.BootID = l.Reading.Node.BootID
 	}
 	l.Memory.reload(l.Reading.Node.Presence.DriverLoad)
+	l.Memory.resets(&l.Reading.Node)
 	l.First = l.Memory.LastAnswer.IsZero()
 	l.Inventory = l.inventory(root)
 	return l

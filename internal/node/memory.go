@@ -42,6 +42,57 @@ type Good struct {
 	Time     time.Time    `json:"time,omitzero"`
 	Seq      uint64       `json:"seq"` // kernel log: judged up to here
 	Counters gpu.Counters `json:"counters,omitempty"`
+	Last     Seen         `json:"last,omitzero"`
+}
+
+// Seen is the last look at a GPU, good or not: by it a reset is noticed.
+type Seen struct {
+	Time     time.Time    `json:"time,omitzero"`
+	Seq      uint64       `json:"seq"` // kernel log: read up to here
+	Counters gpu.Counters `json:"counters,omitempty"`
+}
+
+// resettable are counters that begin anew when a GPU is reset.
+var resettable = []gpu.Counter{
+	gpu.EnergyMillijoules, gpu.ECCVolCorrDRAM, gpu.ECCVolCorrSRAM, gpu.ECCVolUncorrDRAM, gpu.ECCVolUncorrSRAM,
+}
+
+// resets notices the GPUs that were reset since they were last looked at: one of
+// their counters went backwards. What the kernel log had said until that look is
+// cured; what it has said since is still to be judged.
+func (m *Memory) resets(n *gpu.Node) {
+	for i := range n.GPUs {
+		uuid := n.GPUs[i].UUID
+		g, ok := m.GPUs[uuid]
+		if !ok || !n.Time.After(g.Last.Time) { // a shared reading may be older than what was learnt since
+			continue
+		}
+		for _, c := range resettable {
+			now, ok := n.GPUs[i].Counters.Get(c)
+			before, ok2 := g.Last.Counters.Get(c)
+			if ok && ok2 && now < before {
+				g.Seq = max(g.Seq, g.Last.Seq)
+			}
+		}
+		m.GPUs[uuid] = g
+	}
+}
+
+// see takes a look at a card. A lost card tells no counters; those that it told
+// before stay.
+func (s Seen) see(t time.Time, g *gpu.GPU, seq uint64) Seen {
+	if !t.After(s.Time) {
+		return s
+	}
+	out := Seen{Time: t, Seq: max(s.Seq, seq), Counters: gpu.Counters{}}
+	for _, c := range resettable {
+		if v, ok := g.Counters.Get(c); ok {
+			out.Counters[c] = v
+		} else if v, ok := s.Counters.Get(c); ok {
+			out.Counters[c] = v
+		}
+	}
+	return out
 }
 
 // Stray is the first sighting of a process without a live job.

@@ -220,6 +220,35 @@ func TestDriverReload(t *testing.T) {
 	}
 }
 
+// Without any line in the log: the card's energy begins anew.
+func TestReset(t *testing.T) {
+	n := newNode(t)
+	energy := func(card int, mj uint64) {
+		n.reading.Node.GPUs[card].Counters = gpu.Counters{gpu.EnergyMillijoules: mj}
+	}
+	energy(0, 500)
+	energy(1, 500)
+	n.look(verdict.HealthCheck)
+	n.log(120, n.xid(95, 1, 110))
+	n.look(verdict.HealthCheck) // bad
+	n.reading.Node.GPUs[1].Counters = nil
+	if _, v := n.look(verdict.HealthCheck); v.Reason != "XID95 gpu=1 GPU-1" {
+		t.Errorf("before the reset: %s", v.Summary())
+	}
+	energy(1, 100)
+	energy(0, 600)
+	old := n.reading.Kernel.Events
+	n.log(130, append(old, n.xid(95, 0, 125))...)
+	if _, v := n.look(verdict.HealthCheck); v.Reason != "XID95 gpu=0 GPU-0" {
+		t.Errorf("after the reset of the other card: %s", v.Summary())
+	}
+	energy(1, 90)
+	n.log(150, append(old, n.xid(95, 1, 140))...)
+	if _, v := n.look(verdict.Prolog, "GPU-1"); v.Reason != "XID95 gpu=1 GPU-1" {
+		t.Errorf("once more since the last look: %s", v.Summary())
+	}
+}
+
 func TestNoAnswer(t *testing.T) {
 	n := newNode(t)
 	n.look(verdict.HealthCheck)
