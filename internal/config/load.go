@@ -101,8 +101,12 @@ func readText(path string) (string, error) {
 }
 
 // Keep stores a copy of a configuration that loaded without an error, for the
-// day on which the file is broken. A copy that is already equal is left alone.
+// day on which the file is broken. A copy that is already equal is left alone,
+// and so is a good copy when the file is broken now.
 func Keep(path, lastGood string) error {
+	if _, _, err := read(path); err != nil {
+		return nil // the hook has said so
+	}
 	text, err := readText(path)
 	if err != nil {
 		return err
