@@ -151,7 +151,7 @@ func TestSpoolThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A driver that never returns: the prolog decides at its deadline, and one look
+// A driver that never returns: the hooks decide at their deadlines, and one look
 // without an answer is no failure: the job starts and the node stays.
 func TestProbeHangs(t *testing.T) {
 	n := shared.Node("n2")
@@ -161,14 +161,10 @@ func TestProbeHangs(t *testing.T) {
 	set(t, n, "call.*=hang")
 	began := time.Now()
 	id := submit(t, "sleep 1", "--gres=gpu:1", "-w", "n2")
-	wait(t, id, "RUNNING", "COMPLETING", "COMPLETED")
-	if d := time.Since(began); d > 9*time.Second { // 7 s and Slurm's own time
-		t.Errorf("started after %s", d)
-	}
-	ended := time.Now()
 	wait(t, id, "COMPLETED")
-	if d := time.Since(ended); d > 5*time.Second { // 1 s of job, 2.5 s of epilog
-		t.Errorf("ended %s after its start", d)
+	// 7 s of prolog, 1 s of job, 2.5 s of epilog, and Slurm's own time.
+	if d := time.Since(began); d > 13*time.Second {
+		t.Errorf("all in all %s", d)
 	}
 	r := recordOf(t, id)
 	if !r.Quality.NoStart && !r.Quality.NoEnd {
