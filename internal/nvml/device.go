@@ -43,7 +43,7 @@ type Extent int
 const (
 	Usual         Extent = iota // everything but processes
 	WithProcesses               // processes instead of temperature and clock
-	Last                        // what a run that ends needs: no temperature, no clock
+	Last                        // what a run that ends needs: its processes are gone, so neither memory, temperature nor clock
 )
 
 // Device finds a GPU or MIG device by its UUID.
@@ -91,9 +91,11 @@ func (d *Device) Read(p *Point, s *GPMSample, extent Extent) {
 	}
 	if d.gi < 0 && !a.lost() {
 		d.readFields(p, &a)
-		d.readUtilization(p, &a)
+		if extent != Last || !d.lacks.ring { // a momentary value would be that of no job
+			d.readUtilization(p, &a)
+		}
 	}
-	if !d.lacks.memory && !a.lost() {
+	if !d.lacks.memory && extent != Last && !a.lost() {
 		before := len(a.faults)
 		if m, ok := d.lib.readMemory(d.handle, &a); ok {
 			p.Readings[gpu.MemoryUsed] = float64(m.used)

@@ -1,0 +1,378 @@
+//go:build cgo
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"gpuhooks/internal/driver"
+	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/host"
+	"gpuhooks/internal/nvml"
+	"gpuhooks/internal/runs"
+)
+
+// leave says why the sampler stops.
+type leave int
+
+const (
+	leaveIdle     leave = iota // no live run is left
+	leaveReleased              // somebody asked for the driver
+	leaveStopped               // a signal
+	leaveReload                // the driver was taken away
+)
+
+const (
+	checkpointEvery = time.Minute
+	heartbeatEvery  = 5 * time.Second       // or each tick, if that is more often
+	endWait         = 60 * time.Millisecond // for the devices of a run that ends: its epilog waits 80
+	startWait       = 2 * time.Second
+)
+
+// loopState is the sampler while it holds the lock.
+type loopState struct {
+	o      sampleOptions
+	dir    runs.Dir
+	fs     host.FS
+	bootID string
+	stderr *os.File
+
+	machine string // boot id of the machine; on a simulated node another than bootID
+	start   uint64 // of this process, in ticks
+
+	lib     *nvml.Library // nil while the driver does not start
+	fault   gpu.Fault     // why
+	devices map[string]*device
+	runs    map[runs.Name]*jobRun
+	refused map[runs.Name]time.Time // runs that are not ours to sample, by the time of their directory
+	buffers []*gpmBuffer
+	kernel  *kernelFollower
+	watch   *watch
+	spool   *spooler
+	ticks   int
+	beat    time.Time // last heartbeat
+	stopped chan struct{}
+}
+
+func newSampler(o sampleOptions, stderr *os.File) (*loopState, error) {
+	s := &loopState{
+		o: o, dir: runs.Dir(o.run), fs: host.NewFS(o.root), stderr: stderr,
+		devices: map[string]*device{}, runs: map[runs.Name]*jobRun{}, refused: map[runs.Name]time.Time{},
+		stopped: make(chan struct{}),
+	}
+	var err error
+	if s.bootID, err = s.fs.BootID(); err != nil {
+		return nil, err
+	}
+	machine := host.NewFS("/")
+	if s.machine, err = machine.BootID(); err != nil {
+		return nil, err
+	}
+	if me, err := machine.Process(os.Getpid()); err == nil {
+		s.start = me.Start
+	}
+	s.watch = newWatch(s.stopped)
+	s.spool = newSpooler(o.spool, s.stopped)
+	for _, d := range runDirs(o.run) {
+		s.watch.add(d)
+	}
+	return s, nil
+}
+
+// close lets go of the driver, at most for two seconds: a driver that does not
+// let go is left to the end of the process.
+func (s *loopState) close() {
+	close(s.stopped)
+	s.watch.close()
+	s.kernel.close()
+	busy := false
+	for _, d := range s.devices {
+		busy = busy || d.busy
+		close(d.work)
+	}
+	if s.lib == nil || busy {
+		return
+	}
+	closed := make(chan struct{})
+	go func() {
+		for _, b := range s.buffers {
+			s.lib.FreeGPMSample(b.sample)
+		}
+		s.lib.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(1500 * time.Millisecond):
+	}
+}
+
+// loop samples until there is nothing left to do.
+func (s *loopState) loop(stop <-chan os.Signal) (leave, error) {
+	tick := time.Now().Truncate(s.o.tick).Add(s.o.tick)
+	for {
+		now := time.Now()
+		due := !now.Before(tick)
+		if due {
+			tick = now.Truncate(s.o.tick).Add(s.o.tick)
+		}
+		why, more, err := s.step(now, due)
+		if err != nil || !more {
+			return why, err
+		}
+		wait := time.NewTimer(time.Until(s.next(tick)))
+		select {
+		case <-s.watch.wake:
+		case <-wait.C:
+		case <-stop:
+			s.saveAll()
+			return leaveStopped, nil
+		}
+		wait.Stop()
+	}
+}
+
+// next is when to wake without being woken.
+func (s *loopState) next(tick time.Time) time.Time {
+	if beat := s.beat.Add(heartbeatEvery); beat.Before(tick) {
+		tick = beat
+	}
+	for _, r := range s.runs {
+		if len(r.soon) > 0 && r.soon[0].Before(tick) {
+			tick = r.soon[0]
+		}
+	}
+	return tick
+}
+
+// step does what is due: begin new runs, read the devices, close ended runs.
+// more is false when the sampler has nothing to stay for.
+func (s *loopState) step(now time.Time, due bool) (why leave, more bool, err error) {
+	if released(s.dir) {
+		s.saveAll()
+		return leaveReleased, false, nil
+	}
+	fresh, ended, err := s.scan()
+	if err != nil {
+		return leaveIdle, false, err
+	}
+	if len(s.runs) == 0 && len(fresh) == 0 {
+		return leaveIdle, false, nil
+	}
+	if s.beat.IsZero() {
+		s.heartbeat(now) // the driver may take its time to start
+	}
+	if s.lib == nil && (due || len(fresh) > 0) && s.open() {
+		for _, r := range s.runs { // they have waited for the driver
+			fresh = append(fresh, r)
+		}
+	}
+	s.read(now, due, fresh, ended)
+	s.follow()
+	for _, f := range fresh {
+		s.begin(f, now)
+	}
+	for _, r := range ended {
+		s.finish(r)
+	}
+	for _, r := range s.runs {
+		young := len(r.soon) > 0 && !now.Before(r.soon[0])
+		if young {
+			r.soon = r.soon[1:]
+		}
+		if checkpoint := due && now.Sub(r.saved) >= checkpointEvery; checkpoint || young {
+			s.save(r, false, checkpoint)
+		}
+	}
+	s.drop()
+	if s.reloaded() {
+		s.saveAll()
+		return leaveReload, false, nil
+	}
+	if due || len(fresh)+len(ended) > 0 || now.Sub(s.beat) >= heartbeatEvery {
+		s.heartbeat(now)
+	}
+	return leaveIdle, len(s.runs) > 0, nil
+}
+
+// scan looks which runs are there: new ones, and ours that end. Runs that
+// somebody closed without us are forgotten.
+func (s *loopState) scan() (fresh []*jobRun, ended []*jobRun, err error) {
+	for again := true; again; {
+		again = false
+		fresh, ended = nil, nil
+		list, err := s.dir.List()
+		if err != nil {
+			return nil, nil, err
+		}
+		there := map[runs.Name]bool{}
+		for _, found := range list {
+			r := s.runs[found.Name]
+			switch {
+			case r != nil && found.Live():
+				there[found.Name] = true
+				if !found.End.IsZero() {
+					ended = append(ended, r)
+				}
+			case r == nil && found.Live() && !s.refused[found.Name].Equal(found.Changed):
+				job, ok := s.accept(found)
+				if !ok {
+					s.refused[found.Name] = found.Changed
+					continue
+				}
+				// An `end` that came before the watch would never be seen.
+				again = s.watch.add(s.dir.Path(found.Name)) || again
+				fresh = append(fresh, newRun(found.Name, job))
+			}
+		}
+		for name, r := range s.runs {
+			if !there[name] {
+				s.watch.forget(s.dir.Path(name))
+				r.leave()
+				delete(s.runs, name)
+			}
+		}
+	}
+	return fresh, ended, nil
+}
+
+// accept reads a run that is to be sampled.
+func (s *loopState) accept(found runs.Run) (runs.Job, bool) {
+	if !wanted(s.dir, found, s.bootID) {
+		return runs.Job{}, false
+	}
+	job, err := s.dir.ReadJob(found.Name, s.bootID)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.say("run %s: %v", found.Name, err)
+	}
+	return job, err == nil
+}
+
+// open starts the driver's library.
+func (s *loopState) open() bool {
+	lib, fault := nvml.Open(s.o.nvml)
+	if fault != nil {
+		s.fault = *fault
+		return false
+	}
+	s.lib = lib
+	return true
+}
+
+// device returns the device of that UUID, which it makes on its first use.
+func (s *loopState) device(uuid string) *device {
+	d := s.devices[uuid]
+	if d == nil {
+		d = newDevice(uuid, s.lib)
+		s.devices[uuid] = d
+	}
+	return d
+}
+
+// begin takes a new run in, now that its devices were read.
+func (s *loopState) begin(r *jobRun, now time.Time) {
+	var old *runs.Sums
+	if sums, err := s.dir.ReadSums(r.name, s.bootID); err == nil && !sums.Final {
+		old = &sums
+	}
+	var devices []*device
+	for _, p := range r.job.Start.Devices {
+		if s.lib != nil {
+			devices = append(devices, s.device(deviceUUID(p)))
+		}
+	}
+	r.begin(devices, s.o, now, old)
+	if s.runs[r.name] == nil {
+		r.seq = r.firstEvents(s.fs, r.job, now)
+		s.runs[r.name] = r
+	}
+	if s.kernel == nil {
+		s.kernel = follow(s.fs, r.seq, now)
+	}
+	if s.lib == nil {
+		s.say("run %s: no samples: %v", r.name, s.fault)
+	}
+}
+
+// finish writes a run's last sums and forgets it.
+func (s *loopState) finish(r *jobRun) {
+	s.save(r, true, false)
+	r.leave()
+	s.watch.forget(s.dir.Path(r.name))
+	delete(s.runs, r.name)
+}
+
+// save writes what a run has come to, and into the spool as well if asked.
+func (s *loopState) save(r *jobRun, final, checkpoint bool) {
+	seq := r.seq
+	if s.kernel != nil {
+		seq = max(seq, s.kernel.seq)
+	}
+	b, err := r.save(s.dir, r.sums(s.o, s.fault, seq, final))
+	if err != nil {
+		s.say("run %s: %v", r.name, err)
+	}
+	if checkpoint {
+		r.saved = time.Now()
+		s.spool.put(r.name, b)
+	}
+}
+
+func (s *loopState) saveAll() {
+	for _, r := range s.runs {
+		s.save(r, false, true)
+	}
+}
+
+// follow gives the runs what came in the kernel log.
+func (s *loopState) follow() {
+	if s.kernel == nil {
+		return
+	}
+	events, whole := s.kernel.more()
+	for _, r := range s.runs {
+		r.take(events, whole, r.seq)
+	}
+}
+
+// reloaded says that every device in use lost its driver.
+func (s *loopState) reloaded() bool {
+	n := 0
+	for _, d := range s.devices {
+		if d.busy || !driverGone(d.faults) {
+			return false
+		}
+		n++
+	}
+	return n > 0
+}
+
+// heartbeat tells the prologs that this sampler is alive. It is about a process
+// of this machine, also on a simulated node.
+func (s *loopState) heartbeat(now time.Time) {
+	s.beat = now
+	h := driver.Heartbeat{PID: os.Getpid(), StartTicks: s.start, BootID: s.machine, Time: now.UTC(), Runs: []string{}}
+	for n := range s.runs {
+		h.Runs = append(h.Runs, n.String())
+	}
+	slices.Sort(h.Runs)
+	b, err := json.Marshal(h)
+	if err == nil {
+		err = runs.WriteFile(filepath.Join(s.o.run, driver.SamplerHeartbeat), append(b, '\n'))
+	}
+	if err != nil {
+		s.say("heartbeat: %v", err)
+	}
+}
+
+func (s *loopState) say(format string, args ...any) {
+	// Nobody may be listening any more.
+	_, _ = fmt.Fprintf(s.stderr, "gpu-probe: "+format+"\n", args...)
+}
