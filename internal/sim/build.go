@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -106,12 +107,7 @@ func compile(cache string) error {
 	if err := os.WriteFile(filepath.Join(work, "stubs.c"), []byte(stubsForC()), 0o644); err != nil {
 		return err
 	}
-	library := append([]string{"-fPIC", "-shared", "-I" + header, "-Wl,-soname," + libraryName},
-		glob(work, "c/common/*.c", "c/nvml/*.c", "stubs.c")...)
-	if err := gcc(work, libraryName, append(library, "-ldl")...); err != nil {
-		return err
-	}
-	if err := gcc(work, toolName, glob(work, "c/common/*.c", "c/tool/*.c")...); err != nil {
+	if err := compileAll(work, header); err != nil {
 		return err
 	}
 	if err := os.Chmod(work, 0o755); err != nil {
@@ -125,21 +121,40 @@ func compile(cache string) error {
 	return nil
 }
 
-func glob(dir string, patterns ...string) []string {
-	var all []string
-	for _, p := range patterns {
-		found, _ := filepath.Glob(filepath.Join(dir, p)) // the patterns are constants
-		all = append(all, found...)
+// compileAll compiles the library and the tool, each as one file that includes
+// the others: reading nvml.h takes longer than compiling all of them.
+func compileAll(work, header string) error {
+	flags := []string{"-std=gnu11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror",
+		"-Wno-missing-field-initializers", "-Wno-deprecated-declarations", "-I.", "-Ic/common", "-I" + header}
+	for name, dirs := range map[string][]string{"library.c": {"common", "nvml"}, "tool.c": {"common", "tool"}} {
+		var all strings.Builder
+		for _, dir := range dirs {
+			files, err := sources.ReadDir("c/" + dir)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				if strings.HasSuffix(f.Name(), ".c") {
+					fmt.Fprintf(&all, "#include \"c/%s/%s\"\n", dir, f.Name())
+				}
+			}
+		}
+		if err := os.WriteFile(filepath.Join(work, name), []byte(all.String()), 0o644); err != nil {
+			return err
+		}
 	}
-	return all
+	library := []string{"-shared", "-Wl,-soname," + libraryName, "-o", libraryName, "library.c", "stubs.c", "-ldl", "-lpthread", "-lm"}
+	tool := []string{"-o", toolName, "tool.c", "-lpthread", "-lm"}
+	toolDone := make(chan error)
+	go func() { toolDone <- gcc(work, slices.Concat(flags, tool)...) }()
+	return errors.Join(gcc(work, slices.Concat(flags, library)...), <-toolDone)
 }
 
-func gcc(work, output string, args ...string) error {
-	fixed := []string{"-std=gnu11", "-O1", "-pipe", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
-		"-Wno-deprecated-declarations", "-I" + work, "-I" + filepath.Join(work, "c", "common"), "-o", filepath.Join(work, output)}
-	cmd := exec.Command("gcc", append(append(fixed, args...), "-lpthread", "-lm")...)
+func gcc(work string, args ...string) error {
+	cmd := exec.Command("gcc", args...)
+	cmd.Dir = work
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("compile %s: %w\n%s", output, err, out)
+		return fmt.Errorf("gcc %s: %w\n%s", args[len(args)-1], err, out)
 	}
 	return nil
 }

@@ -1,6 +1,5 @@
 // The shared state file: counters that advance with the clock and with load.
 // Every process of the node maps it; whoever asks first brings it up to date.
-#define _GNU_SOURCE
 #include "sim.h"
 
 #include <errno.h>

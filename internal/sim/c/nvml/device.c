@@ -130,6 +130,7 @@ NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, "persistence")
 NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, "compute_mode")
 NUMBER(nvmlDeviceGetVirtualizationMode, nvmlGpuVirtualizationMode_t, "virtualization")
 NUMBER(nvmlDeviceGetFanSpeed, unsigned int, "fan")
+#undef NUMBER
 
 #define FIXED(function, type, value) \
 	nvmlReturn_t function(nvmlDevice_t device, type *out) { \

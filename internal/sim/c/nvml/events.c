@@ -1,5 +1,4 @@
 // Events: XIDs and ECC errors, seen only by who waits for them.
-#define _GNU_SOURCE
 #include "nvml_sim.h"
 
 #include <errno.h>
@@ -49,7 +48,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
 	return NVML_SUCCESS;
 }
 
-static bool take(struct state *st, struct nvmlEventSet_st *set, nvmlEventData_t *data) {
+static bool next_event(struct state *st, struct nvmlEventSet_st *set, nvmlEventData_t *data) {
 	bool found = false;
 	state_lock(&st->lock);
 	if (st->events - set->seen > MAX_EVENTS) set->seen = st->events - MAX_EVENTS;
@@ -71,7 +70,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsi
 	int64_t deadline = monotonic() + timeout_ms * MS;
 	for (;;) {
 		uint32_t seen = st->events;
-		if (take(st, set.handle, data)) return NVML_SUCCESS;
+		if (next_event(st, set.handle, data)) return NVML_SUCCESS;
 		int64_t left = deadline - monotonic();
 		if (left <= 0) return NVML_ERROR_TIMEOUT;
 		struct timespec t = {left / NS, left % NS};

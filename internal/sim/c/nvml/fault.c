@@ -1,6 +1,5 @@
 // The way into every call: the scenario as it is now, the count, the faults,
 // the delay, lost GPUs and handles that are none.
-#define _GNU_SOURCE
 #include "nvml_sim.h"
 
 #include <dlfcn.h>
@@ -32,7 +31,7 @@ static void start(void) {
 nvmlDevice_t device_handle(int gpu, int slot) { return (nvmlDevice_t){&handles[gpu][slot + 1]}; }
 
 static bool is_handle(const struct nvmlDevice_st *h) {
-	return h >= &handles[0][0] && h < &handles[MAX_GPUS][0];
+	return h >= handles[0] && h <= &handles[MAX_GPUS - 1][MAX_SLOTS];
 }
 
 struct fault {

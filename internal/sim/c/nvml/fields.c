@@ -128,7 +128,7 @@ static nvmlReturn_t link_value(const struct call *c, const struct field *f, unsi
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t computed(const struct call *c, unsigned id, unsigned scope, double *v) {
+static nvmlReturn_t field_computed(const struct call *c, unsigned id, unsigned scope, double *v) {
 	int links = (int)number_of(c->s, c->gpu, "nvlinks");
 	bool ecc = flag_of(c->s, c->gpu, "ecc");
 	switch (id) {
@@ -182,7 +182,7 @@ static nvmlReturn_t computed(const struct call *c, unsigned id, unsigned scope, 
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t evaluate(const struct call *c, const struct field *f, unsigned scope, double *v) {
+static nvmlReturn_t field_value(const struct call *c, const struct field *f, unsigned scope, double *v) {
 	if (c->slot >= 0 && strncmp(f->key ? f->key : "", "ecc", 3)) return NVML_ERROR_NOT_SUPPORTED;
 	if (f->key && f->kind != LINK && f->kind != LINK_SUM && lacks(c->s, c->gpu, f->key)) return NVML_ERROR_NOT_SUPPORTED;
 	if (f->key && !strncmp(f->key, "ecc.", 4) && !flag_of(c->s, c->gpu, "ecc")) return NVML_ERROR_NOT_SUPPORTED;
@@ -199,7 +199,7 @@ static nvmlReturn_t evaluate(const struct call *c, const struct field *f, unsign
 	case NANO: *v = counter_of(c, f->rate) * NS; return NVML_SUCCESS;
 	case LINK:
 	case LINK_SUM: return link_value(c, f, scope, v);
-	default: return computed(c, f->id, scope, v);
+	default: return field_computed(c, f->id, scope, v);
 	}
 }
 
@@ -221,7 +221,7 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
 		f->timestamp = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 		f->latencyUsec = 1;
 		f->value.ullVal = 0;
-		f->nvmlReturn = known ? evaluate(&c, known, f->scopeId, &v) : NVML_ERROR_NOT_SUPPORTED;
+		f->nvmlReturn = known ? field_value(&c, known, f->scopeId, &v) : NVML_ERROR_NOT_SUPPORTED;
 		f->valueType = known ? known->type : ULL;
 		if (f->nvmlReturn) continue;
 		if (f->valueType == ULL) f->value.ullVal = (unsigned long long)v;

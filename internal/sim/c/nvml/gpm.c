@@ -45,7 +45,7 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample) {
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t take(const struct call *c, int slot, struct nvmlGpmSample_st *sample) {
+static nvmlReturn_t sample_now(const struct call *c, int slot, struct nvmlGpmSample_st *sample) {
 	if (!sample) return NVML_ERROR_INVALID_ARGUMENT;
 	if (!flag_of(c->s, c->gpu, "gpm.streaming")) return NVML_ERROR_INVALID_STATE;
 	struct state *st = call_state(c);
@@ -62,7 +62,7 @@ static nvmlReturn_t take(const struct call *c, int slot, struct nvmlGpmSample_st
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample) {
 	CALL_(&device, false, NULL, 0);
 	NEEDS_GPM;
-	return take(&c, c.slot, sample.handle);
+	return sample_now(&c, c.slot, sample.handle);
 }
 
 nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gi, nvmlGpmSample_t sample) {
@@ -70,7 +70,7 @@ nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gi, nvmlGpmSa
 	NEEDS_GPM;
 	for (int i = 0; i < MAX_SLOTS; i++) {
 		struct instance m = instance_of(c.s, c.gpu, i);
-		if (m.exists && m.gi == gi) return take(&c, i, sample.handle);
+		if (m.exists && m.gi == gi) return sample_now(&c, i, sample.handle);
 	}
 	return NVML_ERROR_NOT_FOUND;
 }
@@ -94,7 +94,7 @@ static double mean(const struct pair *p, enum rate r) {
 	return (p->b->meter.sum[r] - p->a->meter.sum[r]) / p->seconds; // NaN for two samples of one refresh
 }
 
-static nvmlReturn_t evaluate(const struct pair *p, nvmlGpmMetric_t *m) {
+static nvmlReturn_t metric_value(const struct pair *p, nvmlGpmMetric_t *m) {
 	const double mib = 1 << 20;
 	unsigned id = m->metricId;
 	if (id >= NVML_GPM_METRIC_GRAPHICS_UTIL && id <= NVML_GPM_METRIC_FP16_UTIL) m->value = 100 * mean(p, percent_of[id]);
@@ -125,7 +125,7 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get) {
 		nvmlGpmMetric_t *m = &get->metrics[i];
 		m->value = 0;
 		m->metricInfo = (nvmlGpmMetricMetricInfo_t){0};
-		m->nvmlReturn = evaluate(&p, m);
+		m->nvmlReturn = metric_value(&p, m);
 	}
 	return NVML_SUCCESS;
 }

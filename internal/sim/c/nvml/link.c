@@ -26,6 +26,7 @@ NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "pcie.gen.max")
 NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie.gen.card")
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "pcie.width.max")
 NUMBER(nvmlDeviceGetPcieReplayCounter, "pcie.replay")
+#undef NUMBER
 
 static const unsigned mega_transfers[] = {0, 2500, 5000, 8000, 16000, 32000, 64000};
 

@@ -1,7 +1,6 @@
 // Editing the scenario: checked against the key table, replaced atomically,
 // and the counters brought up to date before and after, so that what was true
 // until now is integrated until now.
-#define _GNU_SOURCE
 #include "tool.h"
 
 #include <ctype.h>

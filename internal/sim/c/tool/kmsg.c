@@ -1,5 +1,4 @@
 // The kernel log, root/dev/kmsg: records as /dev/kmsg gives them, appended to a file.
-#define _GNU_SOURCE
 #include "tool.h"
 
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 // gpu-sim load: a workload. It marks its GPUs as busy in the shared state,
 // gives a sign of life every few milliseconds, and does nothing else; when it
 // ends or is killed, whoever looks next finds it gone.
-#define _GNU_SOURCE
 #include "tool.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 // The node's root: /proc/driver/nvidia, /proc/devices, PCI in /sys, /dev, as
 // the scenario describes them. Files are written only where they differ, so
 // that their times tell when something changed.
-#define _GNU_SOURCE
 #include "tool.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // gpu-sim: changes a simulated node and puts load on it.
-#define _GNU_SOURCE
 #include "tool.h"
 
 #include <errno.h>
