@@ -13,22 +13,20 @@ package main
 import (
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 )
 
 func main() { os.Exit(cli.Main(newCommand)) }
 
-func newCommand(env cli.Env) *cobra.Command {
+func newCommand(env cli.Env) *cli.Command {
 	var path string
-	root := &cobra.Command{
+	root := &cli.Command{
 		Use:     "gpu-accounting",
 		Short:   "Show what jobs did with their GPUs",
 		Example: "  gpu-accounting report 4711",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:    cli.NoArgs,
+		RunE:    func(cmd *cli.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().StringVar(&path, "config", config.Path, "the configuration `FILE`")
 	root.AddCommand(newReport(env, &path))

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"gpuhooks/internal/cli"
@@ -23,9 +22,9 @@ type reportOptions struct {
 	json   bool
 }
 
-func newReport(env cli.Env, path *string) *cobra.Command {
+func newReport(env cli.Env, path *string) *cli.Command {
 	var o reportOptions
-	c := &cobra.Command{
+	c := &cli.Command{
 		Use:   "report JOBID",
 		Short: "Show what one job did with its GPUs",
 		Long: `Show what one job did with its GPUs: how busy they were, what was not used,
@@ -41,8 +40,8 @@ EXIT STATUS
 		Example: `  gpu-accounting report 4711
   gpu-accounting report 120_3 --dir /shared/gpuhooks/node01 --dir /shared/gpuhooks/node02
   gpu-accounting report 4711 --json | jq .totals.energy_joules`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: cli.ExactArgs(1),
+		RunE: func(cmd *cli.Command, args []string) error {
 			return runReport(cmd, env, *path, o, args[0])
 		},
 	}
@@ -52,7 +51,7 @@ EXIT STATUS
 	return c
 }
 
-func runReport(cmd *cobra.Command, env cli.Env, path string, o reportOptions, spec string) error {
+func runReport(cmd *cli.Command, env cli.Env, path string, o reportOptions, spec string) error {
 	if o.json {
 		o.format = "json"
 	}

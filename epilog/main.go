@@ -16,17 +16,15 @@ package main
 import (
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 )
 
 func main() { os.Exit(cli.Main(newCommand)) }
 
-func newCommand(env cli.Env) *cobra.Command {
+func newCommand(env cli.Env) *cli.Command {
 	var path string
-	root := &cobra.Command{
+	root := &cli.Command{
 		Use:   "gpu-epilog",
 		Short: "Write the record of a job when it ends",
 		Long: `Write the record of a job when it ends, and drain the node if the job left a GPU
@@ -37,8 +35,8 @@ EXIT STATUS
   1  a GPU is broken and Slurm did not answer when the node was to be drained`,
 		Example: `  # in slurm.conf, through the wrapper that is in scripts/
   Epilog=/etc/slurm/gpuhooks/epilog.sh`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return cli.Exit(runHook(env, path)) },
+		Args: cli.NoArgs,
+		RunE: func(*cli.Command, []string) error { return cli.Exit(runHook(env, path)) },
 	}
 	root.PersistentFlags().StringVar(&path, "config", config.Path, "the configuration `FILE`")
 	return root

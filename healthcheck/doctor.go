@@ -11,16 +11,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/host"
 	"gpuhooks/internal/slurmconf"
 )
 
-func newDoctor(env cli.Env, o *options) *cobra.Command {
-	c := &cobra.Command{
+func newDoctor(env cli.Env, o *options) *cli.Command {
+	c := &cli.Command{
 		Use:   "doctor",
 		Short: "Say what in Slurm's configuration would make the hooks useless or dangerous",
 		Long: `Say what in Slurm's configuration would make the hooks useless or dangerous, each
@@ -30,10 +28,10 @@ EXIT STATUS
   0  nothing worse than a warning
   1  there is an error
   3  slurm.conf could not be read`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	asJSON := c.Flags().Bool("json", false, "print JSON")
-	c.RunE = func(*cobra.Command, []string) error { return runDoctor(env, *o, *asJSON) }
+	c.RunE = func(*cli.Command, []string) error { return runDoctor(env, *o, *asJSON) }
 	return c
 }
 

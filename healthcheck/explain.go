@@ -7,16 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/check"
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/xid"
 )
 
-func newExplain(env cli.Env, o *options) *cobra.Command {
-	return &cobra.Command{
+func newExplain(env cli.Env, o *options) *cli.Command {
+	return &cli.Command{
 		Use:   "explain [CHECK | xid N]",
 		Short: "Explain a check, a code of a drain reason, or an XID",
 		Long: `Explain a check, a code of a drain reason, or an XID. Without an argument: list the checks.
@@ -24,10 +22,9 @@ func newExplain(env cli.Env, o *options) *cobra.Command {
 EXIT STATUS
   0  explained
   2  there is no such check or number`,
-		Example:   "  gpu-healthcheck explain row-remap-failure\n  gpu-healthcheck explain xid 95",
-		Args:      cobra.MaximumNArgs(2),
-		ValidArgs: append(check.Names(), "xid"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		Example: "  gpu-healthcheck explain row-remap-failure\n  gpu-healthcheck explain xid 95",
+		Args:    cli.MaximumNArgs(2),
+		RunE: func(_ *cli.Command, args []string) error {
 			c, err := loadConfig(o.config)
 			if err != nil {
 				return err

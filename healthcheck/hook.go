@@ -126,7 +126,7 @@ func (h *hook) undrain() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.cfg.Drain.Timeout.D())
 	defer cancel()
-	s := slurm(h.cfg, h.env)
+	s := client(h.cfg, h.env)
 	n, err := s.Node(ctx, h.name)
 	if err != nil {
 		h.log.Warnf("not undrained: %v", err)
@@ -159,9 +159,9 @@ func (h *hook) forget(store node.Store) {
 	}
 }
 
-// slurm is the client for Slurm's commands. slurmd tells a health check no
+// client is for Slurm's commands. slurmd tells a health check no
 // SLURM_CONF.
-func slurm(c config.Config, env cli.Env) slurmctl.Client {
+func client(c config.Config, env cli.Env) slurmctl.Client {
 	return slurmctl.Client{
 		Scontrol: c.Slurm.Scontrol, Sinfo: c.Slurm.Sinfo, Squeue: c.Slurm.Squeue, Sacct: c.Slurm.Sacct,
 		Conf: cmp.Or(lookup(env.Environ, "SLURM_CONF"), c.Slurm.Conf), Timeout: c.Drain.Timeout.D(),

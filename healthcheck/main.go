@@ -20,8 +20,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 )
@@ -37,9 +35,9 @@ type options struct {
 	quiet  bool
 }
 
-func newCommand(env cli.Env) *cobra.Command {
+func newCommand(env cli.Env) *cli.Command {
 	var o options
-	root := &cobra.Command{
+	root := &cli.Command{
 		Use:   "gpu-healthcheck",
 		Short: "Look at the GPUs of this node",
 		Long: `Look at the GPUs of this node and print what the checks find.
@@ -56,8 +54,8 @@ EXIT STATUS
 		Example: `  gpu-healthcheck
   gpu-healthcheck --json | jq .verdict.findings
   gpu-healthcheck explain xid 79`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Args: cli.NoArgs,
+		RunE: func(*cli.Command, []string) error {
 			if o.tier < 0 || o.tier > 1 {
 				return &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--tier %d: is not 0 or 1", o.tier)}
 			}

@@ -44,7 +44,7 @@ func (h *hook) knows() runs.Knows {
 	ask := sync.OnceValues(func() ([]slurmctl.Job, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), h.cfg.Drain.Timeout.D())
 		defer cancel()
-		jobs, err := slurm(h.cfg, h.env).NodeJobs(ctx, h.name)
+		jobs, err := client(h.cfg, h.env).NodeJobs(ctx, h.name)
 		if err != nil {
 			h.log.Warnf("old runs are kept: %v", err)
 		}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/check"
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
@@ -18,17 +16,17 @@ EXIT STATUS
   0  the configuration can be used
   2  it cannot, or the command line is wrong`
 
-func newConfig(env cli.Env, path *string) *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Examine the configuration", Args: cobra.NoArgs}
-	c.RunE = func(*cobra.Command, []string) error {
+func newConfig(env cli.Env, path *string) *cli.Command {
+	c := &cli.Command{Use: "config", Short: "Examine the configuration", Args: cli.NoArgs}
+	c.RunE = func(*cli.Command, []string) error {
 		return &cli.ExitError{Code: cli.Usage, Err: errors.New("config: which one: check or show"), Hint: "see gpu-prolog config --help"}
 	}
 	c.AddCommand(
-		&cobra.Command{
+		&cli.Command{
 			Use: "check", Short: "Say what is wrong with the configuration",
 			Long: "Say what is wrong with the configuration: file, line, key and what is allowed.\nRun it before the file goes to the nodes." + configExit,
-			Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return checkConfig(env, *path) },
+			Args: cli.NoArgs,
+			RunE: func(*cli.Command, []string) error { return checkConfig(env, *path) },
 		},
 		newConfigShow(env, path),
 	)
@@ -64,13 +62,13 @@ func checkConfig(env cli.Env, path string) error {
 	return err
 }
 
-func newConfigShow(env cli.Env, path *string) *cobra.Command {
+func newConfigShow(env cli.Env, path *string) *cli.Command {
 	var asJSON bool
-	c := &cobra.Command{
+	c := &cli.Command{
 		Use: "show", Short: "Show the configuration in force, and where each value comes from",
 		Long: "Show the configuration in force, and where each value comes from: the file or the\nbuilt-in default." + configExit,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return showConfig(env, *path, asJSON) },
+		Args: cli.NoArgs,
+		RunE: func(*cli.Command, []string) error { return showConfig(env, *path, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -18,17 +18,15 @@ package main
 import (
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 )
 
 func main() { os.Exit(cli.Main(newCommand)) }
 
-func newCommand(env cli.Env) *cobra.Command {
+func newCommand(env cli.Env) *cli.Command {
 	var path string
-	root := &cobra.Command{
+	root := &cli.Command{
 		Use:   "gpu-prolog",
 		Short: "Check the GPUs of a job before it starts",
 		Long: `Check the GPUs of a job before it starts: slurmd runs this as Prolog=.
@@ -39,8 +37,8 @@ EXIT STATUS
 		Example: `  # in slurm.conf, through the wrapper that is in scripts/
   Prolog=/etc/slurm/gpuhooks/prolog.sh
   PrologFlags=Alloc`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return cli.Exit(runHook(env, path)) },
+		Args: cli.NoArgs,
+		RunE: func(*cli.Command, []string) error { return cli.Exit(runHook(env, path)) },
 	}
 	root.PersistentFlags().StringVar(&path, "config", config.Path, "the configuration `FILE`")
 	root.AddCommand(newResolve(env, &path), newConfig(env, &path))

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/gpu"
@@ -31,9 +29,9 @@ type resolveOptions struct {
 	json      bool
 }
 
-func newResolve(env cli.Env, path *string) *cobra.Command {
+func newResolve(env cli.Env, path *string) *cli.Command {
 	var o resolveOptions
-	c := &cobra.Command{
+	c := &cli.Command{
 		Use:   "resolve",
 		Short: "Say which GPUs a job has, and by which rule",
 		Long: `Say which GPUs the job has in whose environment this is run, and by which rule,
@@ -46,8 +44,8 @@ EXIT STATUS
   3  the job's GPUs cannot be found out`,
 		Example: `  gpu-prolog resolve
   env $(cat job.env) gpu-prolog resolve --gres-conf gres.conf --inventory node.json --json`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return resolve(env, *path, o) },
+		Args: cli.NoArgs,
+		RunE: func(*cli.Command, []string) error { return resolve(env, *path, o) },
 	}
 	c.Flags().StringVar(&o.gresConf, "gres-conf", "", "read this `FILE` for gres.conf")
 	c.Flags().StringVar(&o.inventory, "inventory", "", "take the node from this JSON `FILE` (gpu-probe read --inventory) instead of asking the driver")

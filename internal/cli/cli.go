@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 // The exit statuses of the commands that people run. A hook knows only 0 and 1:
@@ -74,39 +72,33 @@ func System() Env {
 // Main runs a program and returns its exit status:
 //
 //	func main() { os.Exit(cli.Main(newCommand)) }
-func Main(newCommand func(Env) *cobra.Command) int { return Run(System(), newCommand) }
+func Main(newCommand func(Env) *Command) int { return Run(System(), newCommand) }
 
 // Run is Main with the environment given.
-func Run(env Env, newCommand func(Env) *cobra.Command) int {
+func Run(env Env, newCommand func(Env) *Command) int {
 	root := newCommand(env)
-	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.out = env.Stdout
 	addMan(root)
-	root.SetArgs(env.Args)
-	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
-	root.SetErr(env.Stderr)
 	version := root.Flags().Bool("version", false, "print the version")
-	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	if run := root.RunE; run != nil {
-		root.RunE = func(cmd *cobra.Command, args []string) error {
-			if *version {
-				_, err := fmt.Fprintln(env.Stdout, env.Program, Version())
-				return err
-			}
-			return run(cmd, args)
+	run := root.RunE
+	root.RunE = func(c *Command, args []string) error {
+		switch {
+		case *version:
+			_, err := fmt.Fprintln(env.Stdout, env.Program, Version())
+			return err
+		case run == nil:
+			return c.Help()
 		}
+		return run(c, args)
 	}
-	cmd, err := root.ExecuteC()
+	cmd, ran, err := root.execute(env.Args)
 	if err == nil {
 		return OK
 	}
 	var exit *ExitError
 	if !errors.As(err, &exit) {
-		// An error before the command began is about its flags and arguments.
 		exit = &ExitError{Code: Blind, Err: err}
-		if !started {
+		if !ran {
 			exit = &ExitError{Code: Usage, Err: err, Hint: "see " + cmd.CommandPath() + " --help"}
 		}
 	}
@@ -118,8 +110,8 @@ func Run(env Env, newCommand func(Env) *cobra.Command) int {
 
 // report says on stderr why the program failed: one line and a hint, or one
 // JSON object where --json was asked for.
-func report(env Env, cmd *cobra.Command, e *ExitError) {
-	if f := cmd.Flags().Lookup("json"); f != nil && f.Value.String() == "true" {
+func report(env Env, cmd *Command, e *ExitError) {
+	if cmd.Flags().Changed("json") {
 		// Stderr is all there is to say it on; a failure to write has no other place.
 		_ = WriteJSON(env.Stderr, struct {
 			Schema string `json:"schema"`

@@ -8,15 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 // tool is a program with every way to end.
-func tool(env Env) *cobra.Command {
-	root := &cobra.Command{Use: "gpu-tool", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+func tool(env Env) *Command {
+	root := &Command{Use: "gpu-tool", Args: NoArgs, RunE: func(*Command, []string) error { return nil }}
 	fail := func(use string, err error) {
-		c := &cobra.Command{Use: use, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return err }}
+		c := &Command{Use: use, Args: NoArgs, RunE: func(*Command, []string) error { return err }}
 		c.Flags().Bool("json", false, "")
 		root.AddCommand(c)
 	}

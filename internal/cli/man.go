@@ -9,19 +9,34 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// addMan adds the hidden command that writes the manual pages of a program into
-// a directory. It is built only with the tag `man` (make man): the generator
-// would add half a megabyte to every hook.
-func addMan(root *cobra.Command) {
-	root.AddCommand(&cobra.Command{
-		Use: "man DIR", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			root.DisableAutoGenTag = true
+// addMan adds a command that writes the manual pages of a program into a
+// directory. It is built only with the tag `man` (make man), and only there is
+// cobra linked: it knows how to write such pages.
+func addMan(root *Command) {
+	root.AddCommand(&Command{
+		Use: "man DIR", Args: ExactArgs(1),
+		RunE: func(_ *Command, args []string) error {
 			// A fixed date: the pages change only when the programs do.
 			date := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			return doc.GenManTree(root, &doc.GenManHeader{
+			return doc.GenManTree(cobraOf(root), &doc.GenManHeader{
 				Section: "8", Date: &date, Source: "gpuhooks", Manual: "gpuhooks",
 			}, args[0])
 		},
 	})
+}
+
+// cobraOf is the command as cobra knows it.
+func cobraOf(c *Command) *cobra.Command {
+	out := &cobra.Command{
+		Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, DisableAutoGenTag: true,
+		Run: func(*cobra.Command, []string) {},
+	}
+	out.Flags().AddGoFlagSet(&c.flags.FlagSet)
+	out.PersistentFlags().AddGoFlagSet(&c.persistent.FlagSet)
+	for _, s := range c.commands {
+		if s.Short != "" {
+			out.AddCommand(cobraOf(s))
+		}
+	}
+	return out
 }

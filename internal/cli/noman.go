@@ -2,7 +2,5 @@
 
 package cli
 
-import "github.com/spf13/cobra"
-
 // addMan adds nothing: see man.go.
-func addMan(*cobra.Command) {}
+func addMan(*Command) {}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -160,11 +161,12 @@ func (d Dir) List() ([]Run, error) {
 			out = append(out, d.stat(n))
 		}
 	}
-	slices.SortFunc(out, func(a, b Run) int {
-		if a.Job != b.Job {
-			return int(int64(a.Job) - int64(b.Job))
+	// Not slices.SortFunc, which would be compiled anew for this type.
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Job != out[j].Job {
+			return out[i].Job < out[j].Job
 		}
-		return a.Restart - b.Restart
+		return out[i].Restart < out[j].Restart
 	})
 	return out, nil
 }
