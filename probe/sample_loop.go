@@ -315,14 +315,21 @@ func (s *loopState) save(r *jobRun, final, checkpoint bool) {
 	if s.kernel != nil {
 		seq = max(seq, s.kernel.seq)
 	}
-	b, err := r.save(s.dir, r.sums(s.o, s.fault, seq, final))
-	if err != nil {
+	sums := r.sums(s.o, s.fault, seq, final)
+	if err := s.dir.WriteSums(r.name, sums); err != nil {
 		s.say("run %s: %v", r.name, err)
 	}
-	if checkpoint {
-		r.saved = time.Now()
-		s.spool.put(r.name, b)
+	if !checkpoint {
+		return
 	}
+	r.saved = time.Now()
+	// Without the job nobody could say afterwards whose run it was: /run is gone.
+	b, err := runs.Checkpoint{Job: r.job, Sums: sums}.Encode()
+	if err != nil {
+		s.say("run %s: checkpoint: %v", r.name, err)
+		return
+	}
+	s.spool.put(r.name, b)
 }
 
 func (s *loopState) saveAll() {

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"encoding/json"
-	"path/filepath"
 	"time"
 
 	"gpuhooks/internal/cli"
@@ -123,17 +121,6 @@ func (r *jobRun) sums(o sampleOptions, why gpu.Fault, seq uint64, final bool) ru
 		}
 	}
 	return s
-}
-
-// save writes the run's sums where the epilog finds them, and returns the bytes
-// for the checkpoint.
-func (r *jobRun) save(dir runs.Dir, s runs.Sums) ([]byte, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	b = append(b, '\n')
-	return b, runs.WriteFile(filepath.Join(dir.Path(r.name), "sums.json"), b)
 }
 
 // leave takes the run off its devices.

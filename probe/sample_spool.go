@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 
 	"gpuhooks/internal/runs"
 )
@@ -15,20 +14,20 @@ import (
 type spooler struct{ work chan checkpoint }
 
 type checkpoint struct {
-	path string
+	name runs.Name
 	data []byte
 }
 
 func newSpooler(spool string, stopped <-chan struct{}) *spooler {
 	s := &spooler{work: make(chan checkpoint, 32)}
-	dir := filepath.Join(spool, "checkpoints")
+	dir := runs.CheckpointsIn(spool)
 	go func() {
 		for {
 			select {
 			case c := <-s.work:
 				// A checkpoint that cannot be written is missed only after a crash.
-				if err := os.MkdirAll(dir, 0o700); err == nil {
-					_ = runs.WriteFile(filepath.Join(dir, c.path), c.data)
+				if err := os.MkdirAll(string(dir), 0o700); err == nil {
+					_ = runs.WriteFile(dir.Path(c.name), c.data)
 				}
 			case <-stopped:
 				return
@@ -41,7 +40,7 @@ func newSpooler(spool string, stopped <-chan struct{}) *spooler {
 // put hands a checkpoint over without waiting.
 func (s *spooler) put(name runs.Name, data []byte) {
 	select {
-	case s.work <- checkpoint{name.String() + ".json", data}:
+	case s.work <- checkpoint{name, data}:
 	default:
 	}
 }
