@@ -25,6 +25,7 @@ var symbolList string
 
 const (
 	libraryName = "libnvidia-ml.so.1"
+	objectName  = "libnvidia-ml.o" // what older drivers' libraries are linked from
 	toolName    = "gpu-sim"
 )
 
@@ -143,11 +144,23 @@ func compileAll(work, header string) error {
 			return err
 		}
 	}
-	library := []string{"-shared", "-Wl,-soname," + libraryName, "-o", libraryName, "library.c", "stubs.c", "-ldl", "-lpthread", "-lm"}
-	tool := []string{"-o", toolName, "tool.c", "-lpthread", "-lm"}
-	toolDone := make(chan error)
-	go func() { toolDone <- gcc(work, slices.Concat(flags, tool)...) }()
-	return errors.Join(gcc(work, slices.Concat(flags, library)...), <-toolDone)
+	var object, tool error
+	done := make(chan bool)
+	go func() {
+		tool = gcc(work, slices.Concat(flags, []string{"-o", toolName, "tool.c", "-lpthread", "-lm"})...)
+		close(done)
+	}()
+	object = gcc(work, slices.Concat(flags, []string{"-r", "-o", objectName, "library.c", "stubs.c"})...)
+	<-done
+	if err := errors.Join(object, tool); err != nil {
+		return err
+	}
+	return link(work, filepath.Join(work, objectName), libraryName)
+}
+
+func link(work, object, output string, more ...string) error {
+	args := []string{"-shared", "-Wl,-soname," + libraryName, "-o", output, object, "-ldl", "-lpthread", "-lm"}
+	return gcc(work, append(args, more...)...)
 }
 
 func gcc(work string, args ...string) error {
@@ -172,6 +185,26 @@ func stubsForC() string {
 
 // Symbols returns the names that the library exports.
 func Symbols() []string { return strings.Fields(symbolList) }
+
+// ExportOnly replaces the node's library by one that exports these names only,
+// as an older driver's does.
+func (n *Node) ExportOnly(names []string) error {
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	script := filepath.Join(n.Dir, ".exports")
+	text := "{ global: " + strings.Join(names, "; ") + "; local: *; };\n"
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(script)
+	draft := n.Library() + ".new" // the library itself may be one file with the cache's
+	if err := link(n.Dir, filepath.Join(cache, objectName), draft, "-Wl,--version-script="+script); err != nil {
+		return err
+	}
+	return os.Rename(draft, n.Library())
+}
 
 func linkOrCopy(from, to string) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,102 @@
+package sim_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gpuhooks/internal/sim"
+)
+
+func TestRootMatchesTheScenario(t *testing.T) {
+	n, err := sim.NewNode(t.TempDir(), "dgx-a100-mig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(n.Root(), path))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	for path, want := range map[string]string{
+		"proc/driver/nvidia/version":                              "580.95.05",
+		"proc/driver/nvidia/gpus/0000:07:00.0/information":        "Device Minor: \t 3\n",
+		"proc/driver/nvidia-caps/mig-minors":                      "gpu3/gi2/access 426\ngpu3/gi2/ci0/access 427\n", // by the minor, not the index
+		"proc/driver/nvidia/capabilities/gpu3/mig/gi2/ci0/access": "DeviceFileMinor: 427\n",
+		"proc/devices": "nvidia-caps\n",
+		"sys/bus/pci/devices/0000:07:00.0/vendor":             "0x10de\n",
+		"sys/bus/pci/devices/0000:07:00.0/device":             "0x20b0\n",
+		"sys/bus/pci/devices/0000:07:00.0/class":              "0x030200\n",
+		"sys/bus/pci/devices/0000:07:00.0/max_link_speed":     "16.0 GT/s PCIe\n",
+		"sys/bus/pci/devices/0000:07:00.0/current_link_width": "16\n",
+		"sys/bus/pci/devices/0000:07:00.0/numa_node":          "3\n",
+		"sys/bus/pci/devices/0000:07:00.0/local_cpulist":      "0\n",
+		"sys/module/nvidia/version":                           "580.95.05\n",
+		"proc/uptime":                                         ".",
+		"proc/sys/kernel/random/boot_id":                      "-",
+	} {
+		if got := read(path); !strings.Contains(got, want) {
+			t.Errorf("%s is %q, want %q in it", path, got, want)
+		}
+	}
+	driver, err := os.Readlink(filepath.Join(n.Root(), "sys/bus/pci/devices/0000:07:00.0/driver"))
+	if err != nil || filepath.Base(driver) != "nvidia" {
+		t.Errorf("driver is %q, %v", driver, err)
+	}
+	for _, path := range []string{"dev/nvidia0", "dev/nvidia7", "dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-caps/nvidia-cap427"} {
+		info, err := os.Stat(filepath.Join(n.Root(), path))
+		if err != nil {
+			t.Error(err)
+		} else if os.Getuid() == 0 && info.Mode()&os.ModeCharDevice == 0 {
+			t.Errorf("%s is no character device but %s", path, info.Mode())
+		}
+	}
+
+	if err := n.Set("driver.loaded=false", "gpu.0.device_node=false", "gpu.1.pci.driver=vfio-pci"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"proc/driver/nvidia", "sys/module/nvidia", "dev/nvidia3", "sys/bus/pci/devices/0000:07:00.0/driver"} {
+		if _, err := os.Lstat(filepath.Join(n.Root(), path)); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
+	}
+	if driver, _ := os.Readlink(filepath.Join(n.Root(), "sys/bus/pci/devices/0000:0f:00.0/driver")); filepath.Base(driver) != "vfio-pci" {
+		t.Errorf("the driver of GPU 1 is %q", driver)
+	}
+	if err := n.Unset("driver.loaded", "gpu.0.device_node"); err != nil {
+		t.Fatal(err)
+	}
+	read("proc/driver/nvidia/version")
+	read("dev/nvidia3")
+}
+
+func TestKernelLog(t *testing.T) {
+	n, err := sim.NewNode(t.TempDir(), "dgx-h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{n.KernelLog("eth0: link up"), n.Xid(3, 79, ""), n.Xid(0, 13, "a text, with a comma")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(n.Root(), "dev/kmsg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`^3,0,\d+,-;eth0: link up
+3,1,\d+,-;NVRM: GPU at PCI:0000:61:00: GPU-[0-9a-f-]{36}
+3,2,\d+,-;NVRM: Xid \(PCI:0000:61:00\): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus\.
+3,3,\d+,-;NVRM: GPU 0000:61:00\.0: GPU has fallen off the bus\.
+3,4,\d+,-;NVRM: GPU at PCI:0000:1b:00: GPU-[0-9a-f-]{36}
+3,5,\d+,-;NVRM: Xid \(PCI:0000:1b:00\): 13, pid='<unknown>', name=<unknown>, a text, with a comma
+$`)
+	if !want.Match(log) {
+		t.Errorf("kernel log:\n%s", log)
+	}
+}
