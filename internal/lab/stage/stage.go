@@ -67,7 +67,7 @@ func New(t testing.TB, profile, mode string) *Stage {
 		t.Fatal(err)
 	}
 	s.readScenario()
-	t.Cleanup(s.stopSampler)
+	t.Cleanup(s.KillSampler)
 	s.Write("state/node", "IDLE\n")
 	s.Write("slurm.conf", fmt.Sprintf("ClusterName=c\nProctrackType=proctrack/cgroup\nNodeName=n1 Gres=gpu:%d\nNodeName=c1\n", len(s.Devices)))
 	var gres strings.Builder
@@ -205,8 +205,8 @@ func (s *Stage) Run(program string, env []string, args ...string) Result {
 	return r
 }
 
-// stopSampler ends the sampler that the test's prologs have started.
-func (s *Stage) stopSampler() {
+// KillSampler kills the sampler that the prologs have started.
+func (s *Stage) KillSampler() {
 	h, err := driver.ReadHeartbeat(s.Path("run"))
 	if err != nil {
 		return
