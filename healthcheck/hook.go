@@ -73,14 +73,7 @@ func withoutGPUs(env cli.Env, c config.Config) bool {
 
 // act says what was found and does what follows from it.
 func (h *hook) act(d *cli.Decision, o options) int {
-	warn(h.log, h.look)
-	for _, f := range h.verdict.Findings {
-		if f.Outcome == check.Fail {
-			h.log.Errorf("%s", f.Line())
-		} else {
-			h.log.Warnf("%s", f.Line())
-		}
-	}
+	cli.Say(h.log, h.look, h.verdict)
 	code := cli.OK
 	switch h.verdict.Action {
 	case verdict.Drain:
@@ -90,8 +83,6 @@ func (h *hook) act(d *cli.Decision, o options) int {
 		} else {
 			d.Accept()
 		}
-	case verdict.WouldDrain:
-		h.log.Warnf("%s", h.verdict.Summary())
 	case verdict.None:
 		h.undrain()
 	}

@@ -206,3 +206,46 @@ func TestSweep(t *testing.T) {
 		t.Errorf("removed without asking: %v, %v", list, err)
 	}
 }
+
+// After a reboot /run is empty: the checkpoint in the spool is all that is left.
+func TestSweepOfCheckpoints(t *testing.T) {
+	n := newNode(t)
+	points := runs.CheckpointsIn(n.path("spool"))
+	const boot = "11111111-2222-3333-4444-555555555555"
+	put := func(id uint32, boot string) runs.Name {
+		t.Helper()
+		j := runs.Job{Schema: runs.JobSchema, BootID: boot, Job: slurm.Job{ID: id, User: "ada", NodeName: "n1"}}
+		j.Start = runs.Point{Time: time.Now(), Devices: []runs.DevicePoint{{Identity: gpu.Identity{UUID: "GPU-0"}}}}
+		b, err := runs.Checkpoint{Job: j, Sums: runs.Sums{Schema: runs.SumsSchema, BootID: boot}}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := runs.Name{Job: id}
+		n.write("spool/checkpoints/"+name.String()+".json", string(b), 0o600)
+		return name
+	}
+	live := put(17, boot)
+	if err := runs.Dir(n.path("run")).Create(live, runs.Job{Schema: runs.JobSchema, BootID: boot}); err != nil {
+		t.Fatal(err)
+	}
+	put(18, boot)      // its run is gone, so it is closed
+	put(19, "another") // the node went down
+	put(20, "another") // its epilog was quicker
+	n.write("spool/records/20.0.n1.json", "{}", 0o600)
+	n.write("spool/checkpoints/21.0.json", "{half", 0o600)
+	if code, _, errs := n.run(); code != 0 || !strings.Contains(errs, "job 19: no epilog has closed it") {
+		t.Errorf("status %d, %s", code, errs)
+	}
+	if left, err := points.List(); err != nil || len(left) != 1 || left[0] != live {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if s := n.read("spool/records/19.0.n1.json"); !strings.Contains(s, `"node-lost"`) {
+		t.Errorf("record: %s", s)
+	}
+	if n.read("spool/records/20.0.n1.json") != "{}" {
+		t.Error("a record was written over")
+	}
+	if n.read("spool/records/18.0.n1.json") != "" {
+		t.Error("a record of a closed run")
+	}
+}

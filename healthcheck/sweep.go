@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -28,7 +30,7 @@ func (h *hook) sweep() {
 	remove, forgotten := runs.Sweep(list, h.env.Now(), h.knows())
 	for _, r := range remove {
 		if slices.ContainsFunc(forgotten, func(f runs.Run) bool { return f.Name == r.Name }) {
-			if err := h.close(dir, r); err != nil {
+			if err := h.finish(dir, r.Name); err != nil {
 				h.log.Errorf("run %s: its record could not be written: %v", r.Name, err)
 				continue
 			}
@@ -37,6 +39,7 @@ func (h *hook) sweep() {
 			h.log.Warnf("run %s: %v", r.Name, err)
 		}
 	}
+	h.sweepCheckpoints(dir)
 }
 
 // knows asks Slurm once, and only if a run's fate depends on it.
@@ -56,35 +59,92 @@ func (h *hook) knows() runs.Knows {
 	}
 }
 
-// close writes the record of a run that nobody closed. Without its job.json
+// finish writes the record of a run that nobody closed. Without its job.json
 // there is nothing to tell.
-func (h *hook) close(dir runs.Dir, r runs.Run) error {
-	boot := h.look.BootID
-	job, err := dir.ReadJob(r.Name, boot)
-	lost := errors.Is(err, runs.ErrOtherBoot)
-	if err != nil && !lost {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, runs.ErrBroken) || errors.Is(err, runs.ErrVersion) {
-			h.log.Warnf("run %s: dropped: %v", r.Name, err)
-			return nil
-		}
+func (h *hook) finish(dir runs.Dir, n runs.Name) error {
+	job, err := dir.ReadJob(n, h.look.BootID)
+	switch {
+	case err == nil, errors.Is(err, runs.ErrOtherBoot):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, runs.ErrBroken), errors.Is(err, runs.ErrVersion):
+		h.log.Warnf("run %s: dropped: %v", n, err)
+		return nil
+	default:
 		return err
 	}
-	in := record.Input{
-		Job: &job, Epilog: job.Job, BootID: boot, NodeLost: lost, Now: h.env.Now(), Version: cli.Version(),
-		Catalog: func() xid.Catalogue {
-			c, err := xid.Load(nil)
-			if err != nil {
-				h.log.Warnf("%v", err)
-			}
-			return c
-		},
+	var sums *runs.Sums
+	if s, err := dir.ReadSums(n, job.BootID); err == nil {
+		sums = &s
 	}
-	if sums, err := dir.ReadSums(r.Name, job.BootID); err == nil {
-		in.Sums = &sums
-	}
-	placed, err := spool.Put(h.cfg.Paths.Spool, h.cfg.Paths.Fallback, record.Build(in))
+	return h.put(job, sums)
+}
+
+// put writes the record of a run from what is left of it.
+func (h *hook) put(job runs.Job, sums *runs.Sums) error {
+	placed, err := spool.Put(h.cfg.Paths.Spool, h.cfg.Paths.Fallback, record.Build(record.Input{
+		Job: &job, Epilog: job.Job, Sums: sums, BootID: h.look.BootID, NodeLost: job.BootID != h.look.BootID,
+		Now: h.env.Now(), Version: cli.Version(), Catalog: h.catalogue,
+	}))
 	if err == nil {
-		h.log.Infof("run %s: no epilog has closed it: record written to %s", r.Name, placed.Path)
+		h.log.Infof("job %d: no epilog has closed it: record written to %s", job.Job.ID, placed.Path)
 	}
 	return err
+}
+
+func (h *hook) catalogue() xid.Catalogue {
+	site, err := siteCatalogue(h.cfg)
+	if err != nil {
+		h.log.Warnf("%v", err)
+	}
+	c, err := xid.Load(site)
+	if err != nil {
+		h.log.Warnf("%v", err)
+	}
+	return c
+}
+
+// sweepCheckpoints deletes the checkpoints that nobody needs any more, and
+// finishes the runs of another boot: the node went down under them, and the
+// checkpoint is all that is left.
+func (h *hook) sweepCheckpoints(dir runs.Dir) {
+	points := runs.CheckpointsIn(h.cfg.Paths.Spool)
+	names, err := points.List()
+	if err != nil {
+		h.log.Warnf("%v", err)
+	}
+	for _, n := range names {
+		c, err := points.Read(n)
+		switch {
+		case errors.Is(err, runs.ErrBroken), errors.Is(err, runs.ErrVersion):
+			h.log.Warnf("dropped: %v", err)
+		case err != nil:
+			h.log.Warnf("%v", err)
+			continue
+		case c.Job.BootID == h.look.BootID:
+			if _, err := os.Stat(filepath.Join(dir.Path(n), "done")); err != nil && exists(dir.Path(n)) {
+				continue // it runs
+			}
+		case h.look.BootID == "":
+			continue
+		case !h.recorded(n, c):
+			if err := h.put(c.Job, &c.Sums); err != nil {
+				h.log.Errorf("run %s: its record could not be written: %v", n, err)
+				continue
+			}
+		}
+		if err := points.Remove(n); err != nil {
+			h.log.Warnf("%v", err)
+		}
+	}
+}
+
+// recorded says that a run has its record already: its epilog was quicker than
+// the node's end.
+func (h *hook) recorded(n runs.Name, c runs.Checkpoint) bool {
+	file := spool.Name{Job: n.Job, Restart: n.Restart, Node: c.Job.Job.NodeName}.String() + ".json"
+	return exists(filepath.Join(spool.Records(h.cfg.Paths.Spool), file)) || exists(filepath.Join(h.cfg.Paths.Fallback, file))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
