@@ -35,6 +35,8 @@ var clients = map[string]client{
 	"mig":       mig,
 	"slow":      slow,
 	"samples":   samples,
+	"instances": instances,
+	"margin":    margin,
 }
 
 func TestMain(m *testing.M) {
@@ -377,4 +379,31 @@ func samples(lib nvml.Interface, args []string) any {
 		values = append(values, int(s.SampleValue[0]))
 	}
 	return values
+}
+
+// instances GPU: per profile how many could still be made and which there are, as "id:remaining:gi@start+size".
+func instances(lib nvml.Interface, args []string) any {
+	d := device(lib, args[0])
+	list := []string{}
+	for i := range nvml.GPU_INSTANCE_PROFILE_COUNT {
+		info, ret := d.GetGpuInstanceProfileInfo(i)
+		if ret != nvml.SUCCESS {
+			continue
+		}
+		left, _ := d.GetGpuInstanceRemainingCapacity(&info)
+		line := fmt.Sprintf("%d:%d", info.Id, left)
+		have, _ := d.GetGpuInstances(&info)
+		for _, g := range have {
+			gi, _ := g.GetInfo()
+			line += fmt.Sprintf(":%d@%d+%d", gi.Id, gi.Placement.Start, gi.Placement.Size)
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+// margin asks for a function that drivers before 550 do not have.
+func margin(lib nvml.Interface, args []string) any {
+	_, ret := device(lib, args[0]).GetMarginTemperature()
+	return int(ret)
 }

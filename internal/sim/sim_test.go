@@ -300,3 +300,40 @@ func TestGPMOfAMIGInstance(t *testing.T) {
 		}
 	}
 }
+
+func TestGPUInstances(t *testing.T) {
+	n := newNode(t, "dgx-a100-mig")
+	var got []string
+	look(t, n, &got, "instances", "0")
+	// 3g at 0, 2g at 4 and 1g at 6 leave nothing; the memory slice at 7 belongs to no 1g.
+	want := []string{"19:0:9@6+1", "14:0:3@4+2", "9:0:2@0+4", "5:0", "0:0", "20:0", "15:0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("instances are %v, want %v", got, want)
+	}
+	look(t, n, &got, "instances", "2")
+	if want := []string{"19:7", "14:3", "9:2", "5:1", "0:1", "20:7", "15:4"}; !slices.Equal(got, want) {
+		t.Errorf("an empty GPU has %v, want %v", got, want)
+	}
+}
+
+// A library of an older driver lacks symbols; calling one ends the process, as with the real one.
+func TestAnOlderLibraryLacksSymbols(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	var names []string
+	for _, s := range sim.Symbols() {
+		if s != "nvmlDeviceGetMarginTemperature" {
+			names = append(names, s)
+		}
+	}
+	if err := n.ExportOnly(names); err != nil {
+		t.Fatal(err)
+	}
+	var r callResult
+	look(t, n, &r, "call", "0")
+	if r.Return != 0 || r.Text != "NVIDIA H100 80GB HBM3" {
+		t.Errorf("the older library answers %+v", r)
+	}
+	if err := unattended(t, n, "margin", "0").Wait(); err == nil || !strings.Contains(err.Error(), "127") {
+		t.Errorf("a call of a symbol that is not there ended with %v, want status 127", err)
+	}
+}
