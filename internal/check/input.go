@@ -36,9 +36,9 @@ type Memory struct {
 	Good     map[string]gpu.Counters // by GPU UUID: counters at the last good look of this driver load
 	Seen     []gpu.Process           // processes without a live job that a hook saw at least 3 s ago
 	NoAnswer time.Time               // when a probe first did not answer, with no answer since; zero if none
-	// FirstLook says that nobody has looked since boot or driver load and that
-	// this hook has not the time for it: its silence proves nothing.
-	FirstLook bool
+	// Hasty says why silence proves nothing for this hook: it gives the driver
+	// too little time. "" where it does prove something.
+	Hasty string
 }
 
 // Expected is what this node is to have.

@@ -88,13 +88,13 @@ func missing(in Input) []*gpu.Identity {
 }
 
 // silent is a failure only when an earlier probe, long enough ago, did not
-// answer either.
+// answer either, and this one waited long enough.
 func silent(in Input, who *gpu.Identity, text string) Finding {
 	f := Finding{Outcome: Error, GPU: who, Text: text}
 	since := in.Memory.NoAnswer
 	switch {
-	case in.Memory.FirstLook:
-		f.Text += " (the first look since boot or driver load may take longer)"
+	case in.Memory.Hasty != "":
+		f.Text += " (" + in.Memory.Hasty + ")"
 	case !since.IsZero() && in.Now.Sub(since) >= silence:
 		f.Outcome = Fail
 		f.Text += fmt.Sprintf(", nor %s ago", in.Now.Sub(since).Round(time.Second))

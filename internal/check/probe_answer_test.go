@@ -26,10 +26,10 @@ func TestProbeAnswer(t *testing.T) {
 		}},
 		{"none twice within 30 s", none(29 * time.Second), []string{"error node: the driver did not answer before the deadline"}},
 		{"none twice, 30 s apart", none(30 * time.Second), []string{"fail node: the driver did not answer before the deadline, nor 30s ago"}},
-		{"none at the first look in a prolog", func(in *Input) {
+		{"none, and this hook is hasty", func(in *Input) {
 			none(time.Hour)(in)
-			in.Memory.FirstLook = true
-		}, []string{"error node: the driver did not answer before the deadline (the first look since boot or driver load may take longer)"}},
+			in.Memory.Hasty = "no time"
+		}, []string{"error node: the driver did not answer before the deadline (no time)"}},
 		{"only /dev and /proc answered", func(in *Input) {
 			in.Answer, in.Node.GPUs, in.Node.Driver = gpu.AnswerPartial, nil, gpu.Driver{}
 			in.Memory.NoAnswer = noon.Add(-time.Minute)

@@ -32,10 +32,10 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 	in := check.Input{
 		Node: n, Tier: l.opt.Tier, Only: only, Answer: l.Reading.Answer, Kernel: l.kernel(),
 		Memory: check.Memory{
-			Good:      map[string]gpu.Counters{},
-			Seen:      l.Memory.seen(n.Time),
-			NoAnswer:  l.Memory.NoAnswer,
-			FirstLook: l.First && l.opt.Hook != verdict.HealthCheck,
+			Good:     map[string]gpu.Counters{},
+			Seen:     l.Memory.seen(n.Time),
+			NoAnswer: l.Memory.NoAnswer,
+			Hasty:    l.hasty(),
 		},
 		Expected: expected(l.Gres.ForNode(l.opt.NodeName), l.Conf, l.opt.NodeName, &n),
 		Processes: check.Processes{
@@ -52,6 +52,19 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 		}
 	}
 	return in
+}
+
+// hasty says why this hook's deadline is too short for silence to prove anything.
+// Only the health check has the time for the first look, and an epilog has hardly
+// any: without persistence the driver may need seconds for each.
+func (l *Look) hasty() string {
+	switch {
+	case l.opt.Hook == verdict.Epilog:
+		return "an epilog cannot wait longer"
+	case l.First && l.opt.Hook == verdict.Prolog:
+		return "the first look since boot or driver load may take longer"
+	}
+	return ""
 }
 
 // kernel is what the log says that nobody has judged yet. Records that were

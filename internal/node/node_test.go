@@ -279,6 +279,22 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+func TestNoAnswerToAnEpilog(t *testing.T) {
+	n := newNode(t)
+	n.look(verdict.HealthCheck)
+	n.reading = driver.Reading{Answer: gpu.AnswerNone}
+	for range 3 {
+		if _, v := n.look(verdict.Epilog); v.Checks[0].Outcome != check.Error {
+			t.Errorf("an epilog has one second: %s", v.Summary())
+		}
+		n.now = n.now.Add(time.Minute)
+	}
+	n.reading.Answer = gpu.AnswerStuck
+	if _, v := n.look(verdict.Epilog); v.Checks[0].Outcome != check.Fail {
+		t.Errorf("a probe in state D: %s", v.Summary())
+	}
+}
+
 func TestNoAnswerToTheFirstLook(t *testing.T) {
 	n := newNode(t)
 	n.reading = driver.Reading{Answer: gpu.AnswerNone}
