@@ -157,7 +157,7 @@ func (m *Memory) learnGPUs(in check.Input, bad map[string]bool, seq uint64) {
 		g := &in.Node.GPUs[i]
 		good := m.good(g.UUID)
 		if in.Judged(g.UUID) && g.Complete && !bad[g.UUID] && !in.Node.Time.Before(good.Time) {
-			good.Time, good.Seq, good.Counters = in.Node.Time, max(good.Seq, seq), g.Counters
+			good.Time, good.Seq, good.Counters = in.Node.Time, max(good.Seq, seq), pick(g.Counters, compared)
 		}
 		good.Last = good.Last.see(in.Node.Time, g, seq)
 		next[g.UUID] = good

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -57,6 +58,22 @@ var resettable = []gpu.Counter{
 	gpu.EnergyMillijoules, gpu.ECCVolCorrDRAM, gpu.ECCVolCorrSRAM, gpu.ECCVolUncorrDRAM, gpu.ECCVolUncorrSRAM,
 }
 
+// compared are the counters that checks compare with the last good look.
+var compared = []gpu.Counter{
+	gpu.ECCVolUncorrDRAM, gpu.ECCVolUncorrSRAM, gpu.ECCAggUncorrDRAM, gpu.ECCAggUncorrSRAM,
+}
+
+// pick leaves the named counters.
+func pick(c gpu.Counters, names []gpu.Counter) gpu.Counters {
+	out := gpu.Counters{}
+	for _, n := range names {
+		if v, ok := c.Get(n); ok {
+			out[n] = v
+		}
+	}
+	return out
+}
+
 // resets notices the GPUs that were reset since they were last looked at: one of
 // their counters went backwards. What the kernel log had said until that look is
 // cured; what it has said since is still to be judged.
@@ -84,15 +101,9 @@ func (s Seen) see(t time.Time, g *gpu.GPU, seq uint64) Seen {
 	if !t.After(s.Time) {
 		return s
 	}
-	out := Seen{Time: t, Seq: max(s.Seq, seq), Counters: gpu.Counters{}}
-	for _, c := range resettable {
-		if v, ok := g.Counters.Get(c); ok {
-			out.Counters[c] = v
-		} else if v, ok := s.Counters.Get(c); ok {
-			out.Counters[c] = v
-		}
-	}
-	return out
+	now := pick(s.Counters, resettable)
+	maps.Copy(now, pick(g.Counters, resettable))
+	return Seen{Time: t, Seq: max(s.Seq, seq), Counters: now}
 }
 
 // Stray is the first sighting of a process without a live job.
