@@ -119,6 +119,30 @@ func TestDriverStates(t *testing.T) {
 	}
 }
 
+// A reset or a reloaded driver begins to count again.
+func TestCountersBeginAgain(t *testing.T) {
+	n := newNode(t, "dgx-h100")
+	set(t, n, "gpu.*.power=600")
+	time.Sleep(200 * time.Millisecond)
+	set(t, n, "gpu.*.power=1")
+	var before, reset, other, reloaded sum
+	look(t, n, &before, "sums", "3")
+	if err := n.Clear(3); err != nil {
+		t.Fatal(err)
+	}
+	look(t, n, &reset, "sums", "3")
+	look(t, n, &other, "sums", "4")
+	if reset.Energy >= before.Energy || other.Energy <= before.Energy {
+		t.Errorf("energy %g J, after a reset of this GPU %g J, of the other %g J", before.Energy, reset.Energy, other.Energy)
+	}
+	set(t, n, "driver.loaded=false")
+	set(t, n, "driver.loaded=true")
+	look(t, n, &reloaded, "sums", "4")
+	if reloaded.Energy >= other.Energy {
+		t.Errorf("energy %g J, after a reload of the driver %g J", other.Energy, reloaded.Energy)
+	}
+}
+
 func TestLostAbsentAndCleared(t *testing.T) {
 	n := newNode(t, "dgx-h100")
 	set(t, n, "gpu.3.lost=true", "gpu.3.ecc.volatile.uncorrected.dram=2", "gpu.3.recovery=2")

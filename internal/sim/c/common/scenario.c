@@ -119,10 +119,21 @@ static struct scenario *load(struct stamp stamp) {
 	return parse(text, stamp);
 }
 
-const struct scenario *scenario_acquire(void) {
+static bool stamp_of_file(struct stamp *stamp) {
 	struct stat st;
-	if (stat(file_, &st)) return NULL;
-	struct stamp stamp = {st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec, (int64_t)st.st_ino, st.st_size};
+	if (stat(file_, &st)) return false;
+	*stamp = (struct stamp){st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec, (int64_t)st.st_ino, st.st_size};
+	return true;
+}
+
+bool scenario_is_current(const struct scenario *s) {
+	struct stamp stamp;
+	return stamp_of_file(&stamp) && !memcmp(&stamp, &s->stamp, sizeof stamp);
+}
+
+const struct scenario *scenario_acquire(void) {
+	struct stamp stamp;
+	if (!stamp_of_file(&stamp)) return NULL;
 	pthread_mutex_lock(&lock);
 	if (!current || memcmp(&current->stamp, &stamp, sizeof stamp)) {
 		struct scenario *fresh = load(stamp);

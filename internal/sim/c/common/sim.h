@@ -44,6 +44,7 @@ void scenario_locate(const char *dir);                     // once, before anyth
 const char *scenario_dir(void);
 const struct scenario *scenario_acquire(void);             // NULL: there is none
 void scenario_release(const struct scenario *s);
+bool scenario_is_current(const struct scenario *s);         // the file has not changed since
 const struct entry *scenario_exact(const struct scenario *s, int gpu, const char *name);
 const struct entry *scenario_get(const struct scenario *s, int gpu, const char *name); // N, then *, then the default
 double scenario_parse_number(const char *text);

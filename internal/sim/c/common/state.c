@@ -230,7 +230,7 @@ static void run_until(struct state *st, int64_t now) {
 }
 
 void state_advance(struct state *st, const struct scenario *s, int64_t now) {
-	if (memcmp(&st->stamp, &s->stamp, sizeof s->stamp) && s->stamp.mtime >= st->stamp.mtime) {
+	if (memcmp(&st->stamp, &s->stamp, sizeof s->stamp) && scenario_is_current(s)) { // not by a call that began before an edit
 		int64_t changed = now - (clock_ns(CLOCK_REALTIME) - s->stamp.mtime);
 		if (changed > st->now && changed < now) run_until(st, changed);
 		adopt(st, s);

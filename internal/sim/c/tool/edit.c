@@ -118,7 +118,10 @@ void edit(int changes, char **list) {
 	if (!f || fputs(text, f) < 0 || fclose(f) || rename(draft, path)) fail("%s: %m", draft);
 
 	const struct scenario *after = scenario_now();
-	node_unlock(node_lock(after));
+	struct state *st = node_lock(after);
+	bool reloaded = !flag_of(before, NODE, "driver.loaded") && flag_of(after, NODE, "driver.loaded");
+	for (int g = 0; reloaded && g < after->gpus; g++) state_reset_gpu(st, g); // a driver counts from its load
+	node_unlock(st);
 	root_update(after);
 	close(lock);
 }
