@@ -40,6 +40,8 @@ func run(args []string, stdout, stderr *os.File, start time.Time) int {
 		err = read(args[1:], stdout, start)
 	case args[0] == "sample":
 		err = sample(args[1:], stderr)
+	case args[0] == "accept": // for scripts/gpu-acceptance
+		err = accept(args[1:], stdout)
 	case args[0] == "--version" || args[0] == "version":
 		_, err = fmt.Fprintln(stdout, "gpu-probe", cli.Version())
 	case args[0] == "--help" || args[0] == "-h" || args[0] == "help":
