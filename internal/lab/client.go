@@ -216,6 +216,21 @@ func (l *Lab) WaitJobUntil(ctx context.Context, id int, limit time.Duration, wan
 	return last, nil
 }
 
+// WaitTask waits until a task of an array has a number of its own: Slurm gives
+// it one when it starts, and shows the array before.
+func (l *Lab) WaitTask(ctx context.Context, array, task int, limit time.Duration) (Job, error) {
+	var last Job
+	err := poll(ctx, limit, func() (bool, error) {
+		j, err := l.JobOf(ctx, fmt.Sprintf("%d_%d", array, task))
+		last = j
+		return err == nil && j.ArrayTask == task && j.State != "PENDING", err
+	})
+	if err != nil {
+		return last, fmt.Errorf("task %d_%d is %s (%s): %w", array, task, last.State, last.Reason, err)
+	}
+	return last, nil
+}
+
 // WaitNode waits until a node's state is one of those given, flags included.
 func (l *Lab) WaitNode(ctx context.Context, name string, limit time.Duration, states ...string) (NodeState, error) {
 	var last NodeState

@@ -87,24 +87,19 @@ func (l *Lab) bootCheck(ctx context.Context, n *Node) error {
 	if l.opts.NoHooks {
 		return nil
 	}
-	out, err := l.HealthCheck(ctx, n)
+	out, err := l.Program(ctx, n, "gpu-healthcheck", "--boot")
 	if err != nil {
 		return fmt.Errorf("gpu-healthcheck on %s: %w: %s", n.Name, err, out)
 	}
 	return nil
 }
 
-// HealthCheck runs gpu-healthcheck on a node, as HealthCheckProgram would.
-func (l *Lab) HealthCheck(ctx context.Context, n *Node, args ...string) (string, error) {
-	return l.Program(ctx, n, "gpu-healthcheck", args...)
-}
-
-// Program runs one of the programs with a node's configuration, within 60 s.
+// Program runs one of the programs on a node as a person would, within 60 s.
 func (l *Lab) Program(ctx context.Context, n *Node, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(l.opts.Bin, program), append([]string{"--config", n.Config()}, args...)...)
-	cmd.Env = append(l.clientEnv(), "SLURMD_NODENAME="+n.Name)
+	cmd.Env = l.clientEnv()
 	cmd.Dir = l.Dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err

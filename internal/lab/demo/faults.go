@@ -19,6 +19,9 @@ func lostGPU(ctx context.Context, p *part) error {
 	if err := bad.Sim.Xid(3, 79, ""); err != nil {
 		return err
 	}
+	// Hooks that come together share a look that is up to five seconds old, and
+	// that of the boot gate saw a healthy node.
+	time.Sleep(6 * time.Second)
 	// n3 has the least weight: the job goes there, though it names no node.
 	id, err := p.submit(ctx, "lost-gpu", p.load("--sm 0.6 --tensor 0.3 --util 90 --for 10s"), "--gres=gpu:4")
 	if err != nil {
@@ -163,7 +166,7 @@ func observed(ctx context.Context, p *part) error {
 		return err
 	}
 	p.expect(!s.Drained(), "n3 is not drained", "%s %s", s.State, s.Reason)
-	line := lineWith(n.HookLog(), "would drain", "gpu=3")
+	line := lineWith(n.HookLog(), "gpu-prolog", "would drain", "LOST gpu=3")
 	p.expect(line != "", `the log says "would drain"`, "%s", line)
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // play runs every scenario, at the same time where that can be. n1 has room for
-// the jobs of 1, 3, 4, 5 and the contained error; n2 for 2, then for the
-// uncontained error and the second run of 6; n3 is the broken node.
+// the jobs of 1, 3, 4, 5 and the contained error; n2 for 2, and only then for the
+// uncontained error, which drains it; n3 is the broken node. The second run of 6
+// takes what is free.
 func (d *demo) play(ctx context.Context) []*part {
 	first := []scenario{
 		{"1. Two GPUs, busy and healthy", busy},
@@ -26,8 +27,12 @@ func (d *demo) play(ctx context.Context) []*part {
 
 	parts := make([]*part, len(first))
 	var all sync.WaitGroup
-	for i, s := range first {
-		all.Go(func() { parts[i] = s.run(ctx, d) })
+	for _, one := range [][]int{{0}, {1, 6}, {2}, {3}, {4}, {5}, {7}} {
+		all.Go(func() {
+			for _, i := range one {
+				parts[i] = first[i].run(ctx, d)
+			}
+		})
 	}
 	all.Wait()
 	return append(parts, last.run(ctx, d))
