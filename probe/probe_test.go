@@ -271,6 +271,26 @@ func TestReadMIG(t *testing.T) {
 	}
 }
 
+func TestReadMIGWithActivity(t *testing.T) {
+	n := newNode(t, "dgx-h100", "count_calls=true", "gpu.1.mig.mode=true",
+		"gpu.1.mig.5=gi=5,ci=0,profile=1g.10gb,start=6,size=1,uuid=MIG-11111111-1111-4111-8111-111111111111")
+	readOnce(t, n)
+	if err := n.ResetCalls(); err != nil {
+		t.Fatal(err)
+	}
+	g := readOnce(t, n).gpus[1]
+	if len(g.Instances) != 1 || g.Instances[0].GI != 5 || g.Instances[0].Profile != "1g.10gb" || g.Instances[0].Counters[gpu.SMCyclesElapsed] == 0 {
+		t.Errorf("instances %+v", g.Instances)
+	}
+	counts, err := n.Calls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := perGPU(counts)[1] + 1; got > 25+8 { // nvmlGpmMetricsGet names no GPU
+		t.Errorf("%d calls", got)
+	}
+}
+
 // perGPU sums the calls that name a GPU.
 func perGPU(counts map[string]int) map[int]int {
 	out := map[int]int{}

@@ -15,6 +15,10 @@ import (
 // the driver refreshes them ten times a second.
 const leastPair = 100 * time.Millisecond
 
+// leastEnergy is the shortest time over which the energy counter, which the
+// driver refreshes now and then, makes a power.
+const leastEnergy = 250 * time.Millisecond
+
 // gpmBuffer is an activity sample that the device and the runs that began with
 // it share. Only the loop counts its users.
 type gpmBuffer struct {
@@ -164,7 +168,7 @@ func (d *device) compute(j job) {
 			d.means[m] = v
 		}
 	}
-	if known && knows && elapsed >= time.Second {
+	if known && knows && elapsed >= leastEnergy {
 		d.means[gpu.Power] = float64(to-from) / 1000 / elapsed.Seconds() // mJ
 	}
 	if pairable(d.before, d.buffer) {

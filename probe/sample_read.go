@@ -39,7 +39,9 @@ func (s *loopState) read(now time.Time, due bool, fresh, ended []*jobRun) {
 	for _, r := range s.runs {
 		if len(r.soon) > 0 && !now.Before(r.soon[0]) {
 			for _, p := range r.parts {
-				want(p.dev).extent = nvml.WithProcesses
+				if j := want(p.dev); len(r.soon) == len(youngLooks) { // the first time only: else no temperature
+					j.extent = nvml.WithProcesses
+				}
 			}
 		}
 	}

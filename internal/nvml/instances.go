@@ -57,8 +57,10 @@ func (l *Library) readInstance(parent, m nvml.Device, list []process, sample *GP
 		in.MemoryTotal = gpu.Some(mem.total)
 	}
 	if giKnown {
-		in.Counters = gpu.Counters{}
-		l.readGPMCounts(parent, gi, sample, in.Counters, &a)
+		c := gpu.Counters{}
+		if l.readGPMCounts(parent, gi, sample, c, &a) {
+			in.Counters = c
+		}
 	}
 	if !o.CountersOnly {
 		in.Processes = of(list, in.GI, in.CI)

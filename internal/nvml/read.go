@@ -98,19 +98,29 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 
 	sample, _ := l.NewGPMSample()
 	defer l.FreeGPMSample(sample)
-	g.Health.GPMSupported = gpu.Some(l.readGPMCounts(d, -1, sample, g.Counters, &a))
+	mig := g.Health.MIG.Or(gpu.Switch{}).Current
+	if !mig { // what a card in MIG mode does as a whole is nobody's activity
+		g.Health.GPMSupported = gpu.Some(l.readGPMCounts(d, -1, sample, g.Counters, &a))
+	}
 	var list []process
 	if !o.CountersOnly {
-		readUtilization(d, g.Readings, &a)
 		readTemperature(d, g.Readings, &a)
-		l.readMargin(d, g.Readings, &a)
-		readSMClock(d, g.Readings, &a)
 		readPower(d, g.Readings, &a)
+		if !mig {
+			readUtilization(d, g.Readings, &a)
+			l.readMargin(d, g.Readings, &a)
+			readSMClock(d, g.Readings, &a)
+		}
 		list = readProcesses(d, &a)
 		g.Processes = all(list)
 	}
-	if g.Health.MIG.Or(gpu.Switch{}).Current {
+	if mig {
 		g.Instances = l.readInstances(d, list, sample, o, &a)
+		for _, in := range g.Instances {
+			if in.Counters != nil {
+				g.Health.GPMSupported = gpu.Some(true)
+			}
+		}
 		if !o.CountersOnly {
 			g.Processes = of(list, -1, -1)
 		}
