@@ -196,6 +196,16 @@ type gpmResult struct {
 	Values  map[int]string // by metric id; NaN cannot travel as a JSON number
 	Returns map[int]int
 	Get     int
+	Seconds float64 // between the calls; the samples are of the refreshes before them
+}
+
+func waitForFile(path string) {
+	for range 2000 {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 func (r gpmResult) value(id int) float64 {
@@ -206,7 +216,8 @@ func (r gpmResult) value(id int) float64 {
 	return v
 }
 
-// gpm GPU SECONDS ID...: a pair of samples so far apart. GPU may be GPU/MIGINDEX.
+// gpm GPU GAP ID...: a pair of samples so far apart. GPU may be GPU/MIGINDEX;
+// a GAP that is a path lasts from the first sample, when PATH.ready is made, until PATH exists.
 func gpm(lib nvml.Interface, args []string) any {
 	var g, m int
 	n, _ := fmt.Sscanf(args[0], "%d/%d", &g, &m)
@@ -214,19 +225,25 @@ func gpm(lib nvml.Interface, args []string) any {
 	if n == 2 {
 		d, _ = d.GetMigDeviceHandleByIndex(m)
 	}
-	gap, _ := time.ParseDuration(args[1])
 	support, _ := lib.GpmQueryDeviceSupport(d)
 	a, _ := lib.GpmSampleAlloc()
 	b, _ := lib.GpmSampleAlloc()
 	a.Get(d)
-	time.Sleep(gap)
+	from := time.Now()
+	if gap, err := time.ParseDuration(args[1]); err == nil {
+		time.Sleep(gap)
+	} else {
+		os.WriteFile(args[1]+".ready", nil, 0o600)
+		waitForFile(args[1])
+	}
+	seconds := time.Since(from).Seconds()
 	b.Get(d)
 	get := nvml.GpmMetricsGetType{Version: 1, NumMetrics: uint32(len(args) - 2), Sample1: a, Sample2: b}
 	for i, id := range args[2:] {
 		n, _ := strconv.Atoi(id)
 		get.Metrics[i].MetricId = uint32(n)
 	}
-	r := gpmResult{support.IsSupportedDevice != 0, map[int]string{}, map[int]int{}, int(lib.GpmMetricsGet(&get))}
+	r := gpmResult{support.IsSupportedDevice != 0, map[int]string{}, map[int]int{}, int(lib.GpmMetricsGet(&get)), seconds}
 	for i := range len(args) - 2 {
 		r.Values[int(get.Metrics[i].MetricId)] = strconv.FormatFloat(get.Metrics[i].Value, 'g', -1, 64)
 		r.Returns[int(get.Metrics[i].MetricId)] = int(get.Metrics[i].NvmlReturn)

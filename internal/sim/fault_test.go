@@ -253,9 +253,9 @@ func TestAKilledLoadIsIntegratedUntilItsEnd(t *testing.T) {
 	waitBusy(t, out)
 	from := monotonicSeconds()
 	time.Sleep(600 * time.Millisecond)
+	to := monotonicSeconds()
 	cmd.Process.Kill()
 	cmd.Wait()
-	to := monotonicSeconds()
 	time.Sleep(300 * time.Millisecond) // nobody looks meanwhile
 	look(t, n, &b, "sums", "0")
 	busy := (b.Energy - a.Energy - 72*(b.At-a.At)) / 600
@@ -299,12 +299,7 @@ func TestEventsReachWhoWaits(t *testing.T) {
 	n := newNode(t, "dgx-h100")
 	ready := filepath.Join(t.TempDir(), "ready")
 	_, result := start(t, n, "event", ready)
-	for range 200 {
-		if _, err := os.Stat(ready); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	waitForFile(ready)
 	time.Sleep(20 * time.Millisecond)
 	if err := n.Xid(3, 79, ""); err != nil {
 		t.Fatal(err)

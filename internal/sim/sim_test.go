@@ -211,22 +211,31 @@ func TestGPMIsTheMeanActivity(t *testing.T) {
 	}
 }
 
-// The exact mean over changing load: the steps are 82 % and 10 % of the time.
+// A load that changes and ends between two samples counts for as long as it lasted.
 func TestGPMOverAChangingLoad(t *testing.T) {
 	n := newNode(t, "dgx-h100")
-	_, result := start(t, n, "gpm", "0", "2s", "2", "1")
-	time.Sleep(500 * time.Millisecond)
+	over := filepath.Join(t.TempDir(), "over")
+	_, result := start(t, n, "gpm", "0", over, "2", "1", "5")
+	waitForFile(over + ".ready")
 	var before, after sum
 	look(t, n, &before, "sums", "0")
-	cmd := n.Load("--gpus", "0", "--for", "600ms", "--steps", "0:sm=0.82,util=100,power=500;0.3:sm=0.1,power=200")
+	time.Sleep(100 * time.Millisecond) // the first sample's refresh is past
+	cmd := n.Load("--gpus", "0", "--for", "600ms", "--steps", "0:sm=0.82,tensor=0.4,util=100,power=500;0.3:sm=0.1,tensor=0,power=200")
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
 	look(t, n, &after, "sums", "0")
+	time.Sleep(100 * time.Millisecond)
+	if err := os.WriteFile(over, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var g gpmResult
 	result(&g)
-	near(t, "SM active", g.value(2), 100*(0.82*0.3+0.1*0.3)/2, 0.01) // the pair's gap is 2 s to a refresh
-	near(t, "graphics", g.value(1), 100*0.6/2, 0.01)
+	near(t, "SM active beside graphics", g.value(2)/g.value(1), (0.82+0.1)/2, 0.005)
+	near(t, "tensor active beside graphics", g.value(5)/g.value(1), 0.4/2, 0.005)
+	refreshes := math.Round(0.6 * 1000 / g.value(1)) // how many 100 ms refreshes lie between the samples
+	near(t, "time between the samples", refreshes/10, g.Seconds, 0.11/g.Seconds)
+	near(t, "graphics", g.value(1), 60/(refreshes/10), 0.005)
 	extra := after.Energy - before.Energy - 72*(after.At-before.At)
 	near(t, "energy on top of idle", extra, (500-72)*0.3+(200-72)*0.3, 0.005)
 }
