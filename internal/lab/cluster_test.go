@@ -46,16 +46,23 @@ func TestMain(m *testing.M) {
 // samplers waits until no gpu-probe of the cluster runs, and returns those that do.
 func (l *Lab) samplers(limit time.Duration) (left []int) {
 	for end := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
-		left = nil
-		for _, pid := range l.related() {
-			if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); filepath.Base(exe) == "gpu-probe" {
-				left = append(left, pid)
-			}
-		}
+		left = l.probes(l.Dir)
 		if len(left) == 0 || time.Now().After(end) {
 			return left
 		}
 	}
+}
+
+// probes lists the processes of gpu-probe that were told of a directory.
+func (l *Lab) probes(dir string) (pids []int) {
+	for _, pid := range l.related() {
+		proc := fmt.Sprintf("/proc/%d/", pid)
+		exe, _ := os.Readlink(proc + "exe")
+		if filepath.Base(exe) == "gpu-probe" && strings.Contains(ReadFile(proc+"cmdline"), dir+"/") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // submit sends a job and fails the test if Slurm does not take it.

@@ -71,7 +71,7 @@ func TestBrokenConfiguration(t *testing.T) {
 	n := shared.Node("n2")
 	before := submit(t, "sleep 1", "--gres=gpu:1", "-w", "n2") // leaves a good copy
 	wait(t, before, "COMPLETED")
-	if err := os.WriteFile(n.Config(), []byte(ReadFile(n.Config())+"[processes\n"), 0o644); err != nil {
+	if err := os.WriteFile(n.Config(), []byte(ReadFile(n.Config())+"squeue == 1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -192,6 +192,42 @@ func TestDriverGone(t *testing.T) {
 	}
 	if err := shared.Cancel(t.Context(), id); err != nil {
 		t.Error(err)
+	}
+	if err := shared.Resume(t.Context(), "n2"); err != nil {
+		t.Error(err)
+	}
+}
+
+// HealthCheckProgram drains a node whose GPU is worn out, without a job.
+func TestHealthCheckDrains(t *testing.T) {
+	n := shared.Node("n1")
+	set(t, n, "gpu.5.remap.failed=true")
+	status, err := shared.Hook(t.Context(), n, "healthcheck.sh")
+	if err != nil || status != 1 {
+		t.Errorf("status %d, %v", status, err)
+	}
+	s, err := shared.NodeState(t.Context(), "n1")
+	if want := "[HC] REMAPFAIL gpu=5 " + n.UUIDs[5]; err != nil || !strings.HasPrefix(s.Reason, want) || !s.Drained() {
+		t.Errorf("%s %q, %v, want %q\n%s", s.State, s.Reason, err, want, n.HookLog())
+	}
+	if err := shared.Resume(t.Context(), "n1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Somebody else's reason is never overwritten.
+func TestForeignDrainReasonStays(t *testing.T) {
+	n := shared.Node("n2")
+	const reason = "fan noise, ada"
+	if _, err := shared.Slurm(t.Context(), "scontrol", "update", "nodename=n2", "state=drain", "reason="+reason); err != nil {
+		t.Fatal(err)
+	}
+	set(t, n, "gpu.5.remap.failed=true")
+	if _, err := shared.Hook(t.Context(), n, "healthcheck.sh"); err != nil {
+		t.Error(err)
+	}
+	if s, err := shared.NodeState(t.Context(), "n2"); err != nil || s.Reason != reason {
+		t.Errorf("reason %q, %v", s.Reason, err)
 	}
 	if err := shared.Resume(t.Context(), "n2"); err != nil {
 		t.Error(err)
