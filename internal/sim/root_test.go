@@ -80,7 +80,8 @@ func TestKernelLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{n.KernelLog("eth0: link up"), n.Xid(3, 79, ""), n.Xid(0, 13, "a text, with a comma")} {
+	for _, err := range []error{n.KernelLog("eth0: link up"), n.Xid(3, 79, ""), n.Xid(0, 13, "a text, with a comma"),
+		n.Set("gpu.0.recovery=2"), n.Xid(0, 154, "")} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,6 +96,8 @@ func TestKernelLog(t *testing.T) {
 3,3,\d+,-;NVRM: GPU 0000:61:00\.0: GPU has fallen off the bus\.
 3,4,\d+,-;NVRM: GPU at PCI:0000:1b:00: GPU-[0-9a-f-]{36}
 3,5,\d+,-;NVRM: Xid \(PCI:0000:1b:00\): 13, pid='<unknown>', name=<unknown>, a text, with a comma
+3,6,\d+,-;NVRM: GPU at PCI:0000:1b:00: GPU-[0-9a-f-]{36}
+3,7,\d+,-;NVRM: Xid \(PCI:0000:1b:00\): 154, pid='<unknown>', name=<unknown>, GPU recovery action changed from 0x0 \(None\) to 0x2 \(Node Reboot Required\)
 $`)
 	if !want.Match(log) {
 		t.Errorf("kernel log:\n%s", log)

@@ -13,6 +13,13 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count) {
 	return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *count) {
+	NODE_CALL(count);
+	if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+	*count = 0;
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetCount(unsigned int *count) { return nvmlDeviceGetCount_v2(count); }
 
 // A lost GPU is noticed when its handle is asked for. Faults and counts of one

@@ -47,7 +47,6 @@ static const struct { int code; bool of_process; const char *text; } texts[] = {
 	{109, true, "Ch 00000008, errorString CTX SWITCH TIMEOUT, Info 0x3c046"},
 	{119, true, "Timeout after 45s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20802002 0x8)."},
 	{140, false, "An uncorrectable ECC error detected (possible firmware handling failure) DRAM:1, LTC:0, MMU:0, PCIE:0"},
-	{154, false, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"},
 	{171, false, "HBM, Uncorrectable DRAM error in FBPA 3 subpartition 0 physAddr 0x7a622aee0"},
 };
 
@@ -66,6 +65,14 @@ static char *blamed(const struct state *st, int gpu) {
 	return change("pid='<unknown>', name=<unknown>, ");
 }
 
+// XID 154 tells the recovery action, as field 230 has it.
+static char *recovery(const struct scenario *s, int gpu) {
+	static const char *const names[] = {"None", "GPU Reset Required", "Node Reboot Required", "Drain P2P", "Drain and Reset", "Recover IMEX Domain"};
+	unsigned to = (unsigned)number_of(s, gpu, "recovery");
+	unsigned from = to ? 0 : 1;
+	return change("GPU recovery action changed from 0x%x (%s) to 0x%x (%s)", from, names[from], to, to < 6 ? names[to] : "Unknown");
+}
+
 // The driver's lines, and the event for those who wait for one.
 void xid(const struct scenario *s, int gpu, int code, const char *text) {
 	unsigned domain = 0, bus = 0, device = 0;
@@ -76,6 +83,7 @@ void xid(const struct scenario *s, int gpu, int code, const char *text) {
 		if (!text || !*text) text = texts[i].text;
 		of_process = texts[i].of_process;
 	}
+	if (code == 154 && (!text || !*text)) text = recovery(s, gpu);
 	struct state *st = node_lock(s);
 	state_reap(st);
 	char *who = of_process ? blamed(st, gpu) : change("pid='<unknown>', name=<unknown>, ");

@@ -105,6 +105,8 @@ static void clear(const struct scenario *s, int gpu) {
 		list[n++] = change("gpu.%d.%s=%s", gpu, strcmp(mode, "ecc") ? "mig.mode" : mode, text_of(s, gpu, pending));
 		list[n++] = change("gpu.%d.%s=none", gpu, pending);
 	}
+	for (int i = 0; i < MAX_SLOTS; i++) // no instance outlives a reset
+		if (instance_of(s, gpu, i).exists) list[n++] = change("gpu.%d.mig.%d", gpu, i);
 	edit(n, list);
 	struct state *st = node_lock(scenario_now());
 	state_reset_gpu(st, gpu);
