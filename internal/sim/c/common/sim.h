@@ -140,7 +140,7 @@ void state_lock(pthread_mutex_t *m);
 void state_advance(struct state *st, const struct scenario *s, int64_t now); // holding st->lock
 void state_rates(const struct state *st, int gpu, int slot, double out[R_COUNT]); // slot -1: the whole GPU
 void state_reap(struct state *st);                         // forget loads whose process is gone
-uint64_t state_memory(const struct state *st, const struct scenario *s, int gpu, int slot); // bytes used by loads
+uint64_t state_memory(const struct state *st, int gpu, int slot); // bytes used by loads
 void state_event(struct state *st, struct event e);
 void state_count(struct state *st, const char *function, int gpu);
 void state_reset_gpu(struct state *st, int gpu);           // a GPU reset: its counters begin again

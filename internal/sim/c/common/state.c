@@ -245,9 +245,8 @@ void state_reap(struct state *st) {
 	}
 }
 
-uint64_t state_memory(const struct state *st, const struct scenario *s, int gpu, int slot) {
+uint64_t state_memory(const struct state *st, int gpu, int slot) {
 	uint64_t used = 0;
-	(void)s;
 	for (int i = 0; i < MAX_LOADS; i++) {
 		const struct load *l = &st->load[i];
 		if (!runs(l, st->now) || !l->target[gpu]) continue;

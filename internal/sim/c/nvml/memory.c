@@ -4,7 +4,7 @@
 uint64_t memory_used(const struct call *c) {
 	struct state *st = call_state(c);
 	state_reap(st);
-	uint64_t used = state_memory(st, c->s, c->gpu, c->slot);
+	uint64_t used = state_memory(st, c->gpu, c->slot);
 	done_with(st);
 	return c->slot < 0 ? used + (uint64_t)number_of(c->s, c->gpu, "memory.used") : used;
 }
