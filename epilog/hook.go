@@ -119,7 +119,21 @@ func (h *hook) run() int {
 	if h.put(record.Build(in)) {
 		h.done(run.Name)
 	}
+	h.sweep(list)
 	return code
+}
+
+// sweep removes runs that were closed long ago, also where nobody runs the
+// health check. Only that one may ask Slurm about the others.
+func (h *hook) sweep(list []runs.Run) {
+	unknown := func(uint32) (known, sure bool) { return false, false }
+	remove, _ := runs.Sweep(list, h.env.Now(), unknown)
+	for _, r := range remove[:min(len(remove), 100)] {
+		if err := h.dir.Remove(r.Name); err != nil {
+			h.log.Warnf("run %s: %v", r.Name, err)
+			return
+		}
+	}
 }
 
 // readJob takes what the prolog left. What cannot be used is said and left out.

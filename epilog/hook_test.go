@@ -190,6 +190,29 @@ func TestWithoutProlog(t *testing.T) {
 	}
 }
 
+// Runs that were closed long ago go, others stay.
+func TestSweep(t *testing.T) {
+	s := stage.New(t, "dgx-h100", "enforce")
+	s.Configure("enforce", false, "")
+	old := time.Now().Add(-time.Hour)
+	for _, run := range []string{"1.0", "2.0", "3.0"} {
+		s.Write("run/runs/"+run+"/job.json", "{}")
+		if run != "2.0" {
+			s.Write("run/runs/"+run+"/done", "{}")
+		}
+		if run != "3.0" {
+			for _, f := range []string{"/job.json", "/done", ""} {
+				_ = os.Chtimes(s.Path("run/runs/"+run+f), old, old) // not all are there
+			}
+		}
+	}
+	expect(t, s.Epilog(stage.Job{ID: 9, GPUs: "0"}), 0)
+	left, err := os.ReadDir(s.Path("run/runs"))
+	if err != nil || fmt.Sprint(left) != "[d 2.0/ d 3.0/ d 9.0/]" {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
 // The prolog refused the job: Slurm runs its epilog all the same.
 func TestRefused(t *testing.T) {
 	s := stage.New(t, "dgx-h100", "enforce")
