@@ -74,7 +74,7 @@ func (k *asker) sayStreaming(s nvml.GPMState) {
 func (k *asker) sayMIG(s *nvml.GPMSample) {
 	g := k.lib.Read(k.o.gpu, nil, nvml.Options{CountersOnly: true}, nil)
 	if !g.Health.MIG.Or(gpu.Switch{}).Current {
-		k.write(answer{ID: "gpm-mig", State: notAsked, Answer: "MIG is off"})
+		k.write(answer{ID: "gpm-mig", State: notAsked, Answer: "not in MIG mode"})
 		return
 	}
 	if s == nil {

@@ -31,10 +31,7 @@ func (k *asker) inventory() {
 		cards = append(cards, g)
 		text = append(text, card(g))
 	}
-	if n > 1 && !slices.ContainsFunc(text, func(s string) bool { return s != text[0] }) {
-		text = []string{fmt.Sprintf("%d × %s", n, text[0])}
-	}
-	k.say("gpus", map[string]any{"gpus": cards}, "%s", strings.Join(text, "; "))
+	k.say("gpus", map[string]any{"gpus": cards}, "%s", strings.Join(counted(text), "; "))
 
 	uid := os.Getuid()
 	who := fmt.Sprintf("uid %d", uid)
@@ -50,6 +47,24 @@ func (k *asker) inventory() {
 		}
 	}
 	k.say("asked-as", map[string]any{"uid": uid, "profiling_admin_only": admin}, "%s; RmProfilingAdminOnly %s", who, admin)
+}
+
+// counted folds equal entries that follow each other: "8 × H100".
+func counted(list []string) []string {
+	var out []string
+	for i := 0; i < len(list); {
+		n := 1
+		for i+n < len(list) && list[i+n] == list[i] {
+			n++
+		}
+		if n > 1 {
+			out = append(out, fmt.Sprintf("%d × %s", n, list[i]))
+		} else {
+			out = append(out, list[i])
+		}
+		i += n
+	}
+	return out
 }
 
 // card is what a GPU is, in a few words.
