@@ -130,6 +130,13 @@ func (s *Stage) Read(name string) string {
 	return string(b)
 }
 
+// Forget drops the reading that hooks share for 5 s, as if that time had passed.
+func (s *Stage) Forget() {
+	if err := os.Remove(s.Path("run/reading.json")); err != nil && !os.IsNotExist(err) {
+		s.t.Fatal(err)
+	}
+}
+
 // Must ends the test on an error of the simulator.
 func (s *Stage) Must(err error) {
 	s.t.Helper()
@@ -180,10 +187,23 @@ func (s *Stage) Epilog(j Job) Result {
 	return s.Run("gpu-epilog", j.env("epilog_slurmd"))
 }
 
-// Run runs a program with exactly that environment. Its output goes through one
-// pipe that is read to its end, as slurmd does: whoever keeps it open hangs.
+// PrologInCgroup does so inside a cgroup, as with PrologFlags=RunInJob.
+func (s *Stage) PrologInCgroup(dir string, j Job) Result {
+	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
+	return s.run(j.env("prolog_slurmd"), "/bin/sh", "-c", enter, dir, s.program("gpu-prolog"), "--config", s.Path("gpuhooks.toml"))
+}
+
+func (s *Stage) program(name string) string { return filepath.Join(s.bin, name) }
+
+// Run runs a program with exactly that environment.
 func (s *Stage) Run(program string, env []string, args ...string) Result {
-	cmd := exec.Command(filepath.Join(s.bin, program), append([]string{"--config", s.Path("gpuhooks.toml")}, args...)...)
+	return s.run(env, s.program(program), append([]string{"--config", s.Path("gpuhooks.toml")}, args...)...)
+}
+
+// run runs a command. Its output goes through pipes that are read to their end,
+// as slurmd does: whoever keeps one open hangs.
+func (s *Stage) run(env []string, program string, args ...string) Result {
+	cmd := exec.Command(program, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
