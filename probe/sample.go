@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -58,7 +59,9 @@ func sample(args []string, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(50) // what is kept is small; garbage is made at every tick
+	// What is kept is small, and so is the work: threads cost more than they save.
+	debug.SetGCPercent(50)
+	runtime.GOMAXPROCS(1)
 	leaveCgroup()
 	if err := os.MkdirAll(filepath.Join(o.run, "runs"), 0o755); err != nil {
 		return err

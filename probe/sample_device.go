@@ -27,15 +27,14 @@ type gpmBuffer struct {
 	users  int
 }
 
-// device is one GPU or MIG instance while runs use it. A goroutine of its own
-// makes the driver's calls: one that hangs costs only this device. The loop
-// touches it only while it is not busy.
+// device is one GPU or MIG instance while runs use it. Workers make the driver's
+// calls: one that hangs costs only this device. The loop touches it only while
+// it is not busy.
 type device struct {
 	uuid string
 	lib  *nvml.Library
 	runs []*part // who gets its intervals
 
-	work chan job
 	done chan struct{} // an answer is there
 	busy bool
 
@@ -50,8 +49,10 @@ type device struct {
 	faults    []gpu.Fault
 }
 
-// job is one request to a device's goroutine.
+// job is one read of a device.
 type job struct {
+	dev    *device
+	batch  *batch
 	extent nvml.Extent
 	into   *gpmBuffer
 	ending []*part // runs that end with this read
@@ -68,17 +69,7 @@ type part struct {
 }
 
 func newDevice(uuid string, lib *nvml.Library) *device {
-	d := &device{uuid: uuid, lib: lib, work: make(chan job, 1), done: make(chan struct{}, 1), means: gpu.Readings{}}
-	go d.serve()
-	return d
-}
-
-// serve answers requests until work is closed.
-func (d *device) serve() {
-	for j := range d.work {
-		d.read(j)
-		d.done <- struct{}{}
-	}
+	return &device{uuid: uuid, lib: lib, done: make(chan struct{}, 1), means: gpu.Readings{}}
 }
 
 // read takes one look at the device and computes what happened since the last.
@@ -172,7 +163,7 @@ func (d *device) compute(j job) {
 		d.means[gpu.Power] = float64(to-from) / 1000 / elapsed.Seconds() // mJ
 	}
 	if pairable(d.before, d.buffer) {
-		if fault := d.lib.GPMMeans(d.before.sample, d.buffer.sample, d.means); fault != nil {
+		if fault := d.handle.Means(d.before.sample, d.buffer.sample, d.means); fault != nil {
 			d.faults = append(d.faults, *fault)
 		}
 	}
@@ -181,7 +172,7 @@ func (d *device) compute(j job) {
 			continue
 		}
 		p.exact, p.over = gpu.Readings{}, d.buffer.at.Sub(p.first.at).Seconds()
-		if fault := d.lib.GPMMeans(p.first.sample, d.buffer.sample, p.exact); fault != nil {
+		if fault := d.handle.Means(p.first.sample, d.buffer.sample, p.exact); fault != nil {
 			d.faults = append(d.faults, *fault)
 		}
 	}

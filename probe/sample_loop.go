@@ -31,7 +31,10 @@ const (
 
 const (
 	checkpointEvery = time.Minute
-	heartbeatEvery  = 5 * time.Second       // or each tick, if that is more often
+	heartbeatEvery  = 5 * time.Second // at the latest
+	heartbeatPause  = 2 * time.Second // at the earliest, unless runs came or went
+	lookEvery       = 12              // ticks: also without being woken
+	maxDevices      = 1024
 	endWait         = 60 * time.Millisecond // for the devices of a run that ends: its epilog waits 80
 	startWait       = 2 * time.Second
 )
@@ -59,13 +62,16 @@ type loopState struct {
 	ticks   int
 	beat    time.Time // last heartbeat
 	stopped chan struct{}
+	work    chan job // reads that no worker has begun
+	helped  bool     // the last look needed more than one worker
+	look    bool     // something may have changed among the runs
 }
 
 func newSampler(o sampleOptions, stderr *os.File) (*loopState, error) {
 	s := &loopState{
 		o: o, dir: runs.Dir(o.run), fs: host.NewFS(o.root), stderr: stderr,
 		devices: map[string]*device{}, runs: map[runs.Name]*jobRun{}, refused: map[runs.Name]time.Time{},
-		stopped: make(chan struct{}),
+		stopped: make(chan struct{}), work: make(chan job, maxDevices), look: true,
 	}
 	var err error
 	if s.bootID, err = s.fs.BootID(); err != nil {
@@ -80,6 +86,7 @@ func newSampler(o sampleOptions, stderr *os.File) (*loopState, error) {
 	}
 	s.watch = newWatch(s.stopped)
 	s.spool = newSpooler(o.spool, s.stopped)
+	go s.serve()
 	for _, d := range runDirs(o.run) {
 		s.watch.add(d)
 	}
@@ -95,7 +102,6 @@ func (s *loopState) close() {
 	busy := false
 	for _, d := range s.devices {
 		busy = busy || d.busy
-		close(d.work)
 	}
 	if s.lib == nil || busy {
 		return
@@ -130,6 +136,7 @@ func (s *loopState) loop(stop <-chan os.Signal) (leave, error) {
 		wait := time.NewTimer(time.Until(s.next(tick)))
 		select {
 		case <-s.watch.wake:
+			s.look = true
 		case <-wait.C:
 		case <-stop:
 			s.saveAll()
@@ -155,13 +162,16 @@ func (s *loopState) next(tick time.Time) time.Time {
 // step does what is due: begin new runs, read the devices, close ended runs.
 // more is false when the sampler has nothing to stay for.
 func (s *loopState) step(now time.Time, due bool) (why leave, more bool, err error) {
-	if released(s.dir) {
-		s.saveAll()
-		return leaveReleased, false, nil
-	}
-	fresh, ended, err := s.scan()
-	if err != nil {
-		return leaveIdle, false, err
+	var fresh, ended []*jobRun
+	if s.look || due && s.ticks%lookEvery == 0 {
+		s.look = false
+		if released(s.dir) {
+			s.saveAll()
+			return leaveReleased, false, nil
+		}
+		if fresh, ended, err = s.scan(); err != nil {
+			return leaveIdle, false, err
+		}
 	}
 	if len(s.runs) == 0 && len(fresh) == 0 {
 		return leaveIdle, false, nil
@@ -196,7 +206,7 @@ func (s *loopState) step(now time.Time, due bool) (why leave, more bool, err err
 		s.saveAll()
 		return leaveReload, false, nil
 	}
-	if due || len(fresh)+len(ended) > 0 || now.Sub(s.beat) >= heartbeatEvery {
+	if since := now.Sub(s.beat); len(fresh)+len(ended) > 0 || due && since >= heartbeatPause || since >= heartbeatEvery {
 		s.heartbeat(now)
 	}
 	return leaveIdle, len(s.runs) > 0, nil
@@ -372,7 +382,11 @@ func (s *loopState) heartbeat(now time.Time) {
 	slices.Sort(h.Runs)
 	b, err := json.Marshal(h)
 	if err == nil {
-		err = runs.WriteFile(filepath.Join(s.o.run, driver.SamplerHeartbeat), append(b, '\n'))
+		// There is one writer: a fixed name costs fewer calls than runs.WriteFile.
+		fresh := filepath.Join(s.o.run, "."+driver.SamplerHeartbeat)
+		if err = os.WriteFile(fresh, append(b, '\n'), 0o644); err == nil {
+			err = os.Rename(fresh, filepath.Join(s.o.run, driver.SamplerHeartbeat))
+		}
 	}
 	if err != nil {
 		s.say("heartbeat: %v", err)

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"runtime"
+	"sync/atomic"
 	"time"
 
 	"gpuhooks/internal/nvml"
@@ -20,7 +22,7 @@ func (s *loopState) read(now time.Time, due bool, fresh, ended []*jobRun) {
 	plan := map[*device]*job{}
 	want := func(d *device) *job {
 		if plan[d] == nil {
-			plan[d] = &job{extent: nvml.Usual}
+			plan[d] = &job{dev: d, extent: nvml.Usual}
 		}
 		return plan[d]
 	}
@@ -59,49 +61,103 @@ func (s *loopState) read(now time.Time, due bool, fresh, ended []*jobRun) {
 			j.ending = append(j.ending, p)
 		}
 	}
-	s.ask(plan)
-	s.collect(plan, wait)
+	s.collect(plan, s.ask(plan), wait)
 }
 
-// ask sends the requests. A device that is still busy with an earlier one is
-// left alone.
-func (s *loopState) ask(plan map[*device]*job) {
-	for d, j := range plan {
-		if d.busy && !s.answered(d, nil) {
+// patience is how long one worker may take for all devices before others help.
+// A driver that answers at once is asked by one worker on one processor: waking
+// eight threads would cost more than their calls.
+const patience = 3 * time.Millisecond
+
+// batch are the reads of one look.
+type batch struct {
+	left atomic.Int32
+	done chan struct{} // closed with the last of them
+}
+
+// ask queues the reads. A device that is still busy with an earlier one is left
+// alone.
+func (s *loopState) ask(plan map[*device]*job) *batch {
+	b := &batch{done: make(chan struct{})}
+	for d := range plan {
+		if d.busy && !s.answered(d) || len(s.work)+len(plan) > cap(s.work) {
 			delete(plan, d)
-			continue
 		}
-		j.into = s.buffer()
-		d.busy = true
-		d.work <- *j
 	}
+	b.left.Store(int32(len(plan)))
+	for d, j := range plan {
+		j.into, j.batch = s.buffer(), b
+		d.busy = true
+		s.work <- *j
+	}
+	return b
 }
 
 // collect waits for the answers and hands them out.
-func (s *loopState) collect(plan map[*device]*job, wait time.Duration) {
-	over := make(chan time.Time)
-	close(over)
-	late := time.After(wait)
+func (s *loopState) collect(plan map[*device]*job, b *batch, wait time.Duration) {
+	if len(plan) == 0 {
+		return
+	}
+	select {
+	case <-b.done:
+		if s.helped {
+			s.helped = false
+			runtime.GOMAXPROCS(1)
+		}
+	case <-time.After(patience):
+		s.helped = true
+		runtime.GOMAXPROCS(len(plan) + 1)
+		for range len(plan) {
+			go s.help()
+		}
+		select {
+		case <-b.done:
+		case <-time.After(wait):
+		}
+	}
 	for d := range plan {
-		if !s.answered(d, late) {
-			late = over // for the others, too
+		s.answered(d)
+	}
+}
+
+// serve is the worker that is always there; it may hang in a call.
+func (s *loopState) serve() {
+	for {
+		select {
+		case j := <-s.work:
+			j.do()
+		case <-s.stopped:
+			return
 		}
 	}
 }
 
-// answered takes a device's answer, waiting for it until late (nil: not at all).
-func (s *loopState) answered(d *device, late <-chan time.Time) bool {
+// help works until nothing is queued.
+func (s *loopState) help() {
+	for {
+		select {
+		case j := <-s.work:
+			j.do()
+		default:
+			return
+		}
+	}
+}
+
+func (j job) do() {
+	j.dev.read(j)
+	j.dev.done <- struct{}{}
+	if j.batch.left.Add(-1) == 0 {
+		close(j.batch.done)
+	}
+}
+
+// answered takes a device's answer, if it is there.
+func (s *loopState) answered(d *device) bool {
 	select {
 	case <-d.done:
 	default:
-		if late == nil {
-			return false
-		}
-		select {
-		case <-d.done:
-		case <-late:
-			return false
-		}
+		return false
 	}
 	d.busy = false
 	if d.before != nil {
@@ -133,13 +189,12 @@ func (s *loopState) buffer() *gpmBuffer {
 // drop lets go of devices that no run has any more.
 func (s *loopState) drop() {
 	for uuid, d := range s.devices {
-		if len(d.runs) > 0 || d.busy && !s.answered(d, nil) {
+		if len(d.runs) > 0 || d.busy && !s.answered(d) {
 			continue
 		}
 		if d.buffer != nil {
 			d.buffer.users--
 		}
-		close(d.work)
 		delete(s.devices, uuid)
 	}
 }

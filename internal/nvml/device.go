@@ -20,6 +20,7 @@ type Device struct {
 	parent nvml.Device // of a MIG device
 	gi     int         // -1: a whole GPU
 
+	ask    nvml.GpmMetricsGetType // used again and again
 	fields []nvml.FieldValue
 	seen   uint64 // time of the newest entry read from the driver's utilisation ring, µs
 	lacks  struct{ gpm, ring, utilization, memory, temperature, clock bool }
@@ -112,6 +113,11 @@ func (d *Device) Read(p *Point, s *GPMSample, extent Extent) {
 		p.Processes = all(readProcesses(d.handle, &a))
 	}
 	p.Faults = a.faults
+}
+
+// Means adds the mean activity between two of the device's samples to r.
+func (d *Device) Means(from, to *GPMSample, r gpu.Readings) *gpu.Fault {
+	return d.lib.means(&d.ask, from, to, r)
 }
 
 // once calls read unless it has found before that the device lacks the value.

@@ -95,26 +95,30 @@ func (l *Library) fill(s *GPMSample, d nvml.Device, gi int, a *answers) bool {
 
 // GPMMeans adds the mean activity between two samples of a device to r.
 func (l *Library) GPMMeans(from, to *GPMSample, r gpu.Readings) *gpu.Fault {
-	ask := make([]nvml.GpmMetricId, 0, len(gpmRatios)+len(gpmRates))
-	for _, m := range gpmRatios {
-		ask = append(ask, m.id)
+	return l.means(&nvml.GpmMetricsGetType{}, from, to, r)
+}
+
+// means is GPMMeans with the room for the question, 19 KB, given.
+func (l *Library) means(get *nvml.GpmMetricsGetType, from, to *GPMSample, r gpu.Readings) *gpu.Fault {
+	for i, m := range gpmRatios {
+		get.Metrics[i].MetricId = uint32(m.id)
 	}
-	for _, m := range gpmRates {
-		ask = append(ask, m.id)
+	for i, m := range gpmRates {
+		get.Metrics[len(gpmRatios)+i].MetricId = uint32(m.id)
 	}
-	values, fault := l.metrics(from, to, ask)
-	if fault != nil {
+	get.NumMetrics = uint32(len(gpmRatios) + len(gpmRates))
+	if fault := l.metrics(get, from, to); fault != nil {
 		return fault
 	}
 	for i, m := range gpmRatios {
-		if v, ok := answered(values[i]); ok {
+		if v, ok := answered(get.Metrics[i]); ok {
 			if ratio, ok := percent(v); ok {
 				r[m.metric] = ratio
 			}
 		}
 	}
 	for i, m := range gpmRates {
-		if v, ok := answered(values[len(gpmRatios)+i]); ok {
+		if v, ok := answered(get.Metrics[len(gpmRatios)+i]); ok {
 			r[m.metric] = v * mebibyte
 		}
 	}
@@ -124,16 +128,15 @@ func (l *Library) GPMMeans(from, to *GPMSample, r gpu.Readings) *gpu.Fault {
 // gpmCounts adds the counters of one sample to c. The driver computes them
 // from the second sample of a pair; giving it twice costs nothing.
 func (l *Library) gpmCounts(s *GPMSample, c gpu.Counters) *gpu.Fault {
-	ask := make([]nvml.GpmMetricId, len(gpmCounters))
+	get := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(gpmCounters))}
 	for i, m := range gpmCounters {
-		ask[i] = m.id
+		get.Metrics[i].MetricId = uint32(m.id)
 	}
-	values, fault := l.metrics(s, s, ask)
-	if fault != nil {
+	if fault := l.metrics(get, s, s); fault != nil {
 		return fault
 	}
 	for i, m := range gpmCounters {
-		if v, ok := answered(values[i]); ok {
+		if v, ok := answered(get.Metrics[i]); ok {
 			c[m.counter] = uint64(v)
 		}
 	}
@@ -153,19 +156,16 @@ func (l *Library) readGPMCounts(d nvml.Device, gi int, s *GPMSample, c gpu.Count
 }
 
 // metrics asks for all ids in one call.
-func (l *Library) metrics(from, to *GPMSample, ids []nvml.GpmMetricId) ([]nvml.GpmMetric, *gpu.Fault) {
+func (l *Library) metrics(get *nvml.GpmMetricsGetType, from, to *GPMSample) *gpu.Fault {
 	if !l.has("nvmlGpmMetricsGet") {
-		return nil, &gpu.Fault{Call: "nvmlGpmMetricsGet", Code: int(nvml.ERROR_FUNCTION_NOT_FOUND), Kind: gpu.FaultOther}
+		return &gpu.Fault{Call: "nvmlGpmMetricsGet", Code: int(nvml.ERROR_FUNCTION_NOT_FOUND), Kind: gpu.FaultOther}
 	}
-	get := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(ids)), Sample1: from.buffer, Sample2: to.buffer}
-	for i, id := range ids {
-		get.Metrics[i].MetricId = uint32(id)
-	}
+	get.Sample1, get.Sample2 = from.buffer, to.buffer
 	if ret := l.api.GpmMetricsGet(get); ret != nvml.SUCCESS {
 		f := newFault("nvmlGpmMetricsGet", ret)
-		return nil, &f
+		return &f
 	}
-	return get.Metrics[:len(ids)], nil
+	return nil
 }
 
 // answered returns a metric's value where the driver gave one: each has its
