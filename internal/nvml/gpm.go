@@ -107,7 +107,7 @@ func (l *Library) means(get *nvml.GpmMetricsGetType, from, to *GPMSample, r gpu.
 		get.Metrics[len(gpmRatios)+i].MetricId = uint32(m.id)
 	}
 	get.NumMetrics = uint32(len(gpmRatios) + len(gpmRates))
-	if fault := l.metrics(get, from, to); fault != nil {
+	if fault := l.fetch(get, from, to); fault != nil {
 		return fault
 	}
 	for i, m := range gpmRatios {
@@ -128,15 +128,16 @@ func (l *Library) means(get *nvml.GpmMetricsGetType, from, to *GPMSample, r gpu.
 // gpmCounts adds the counters of one sample to c. The driver computes them
 // from the second sample of a pair; giving it twice costs nothing.
 func (l *Library) gpmCounts(s *GPMSample, c gpu.Counters) *gpu.Fault {
-	get := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(gpmCounters))}
+	ask := make([]nvml.GpmMetricId, len(gpmCounters))
 	for i, m := range gpmCounters {
-		get.Metrics[i].MetricId = uint32(m.id)
+		ask[i] = m.id
 	}
-	if fault := l.metrics(get, s, s); fault != nil {
+	values, fault := l.metrics(s, s, ask)
+	if fault != nil {
 		return fault
 	}
 	for i, m := range gpmCounters {
-		if v, ok := answered(get.Metrics[i]); ok {
+		if v, ok := answered(values[i]); ok {
 			c[m.counter] = uint64(v)
 		}
 	}
@@ -155,8 +156,8 @@ func (l *Library) readGPMCounts(d nvml.Device, gi int, s *GPMSample, c gpu.Count
 	return true
 }
 
-// metrics asks for all ids in one call.
-func (l *Library) metrics(get *nvml.GpmMetricsGetType, from, to *GPMSample) *gpu.Fault {
+// fetch asks for all metrics in one call.
+func (l *Library) fetch(get *nvml.GpmMetricsGetType, from, to *GPMSample) *gpu.Fault {
 	if !l.has("nvmlGpmMetricsGet") {
 		return &gpu.Fault{Call: "nvmlGpmMetricsGet", Code: int(nvml.ERROR_FUNCTION_NOT_FOUND), Kind: gpu.FaultOther}
 	}
@@ -166,6 +167,16 @@ func (l *Library) metrics(get *nvml.GpmMetricsGetType, from, to *GPMSample) *gpu
 		return &f
 	}
 	return nil
+}
+
+// metrics asks for the ids in one call.
+func (l *Library) metrics(from, to *GPMSample, ids []nvml.GpmMetricId) ([]nvml.GpmMetric, *gpu.Fault) {
+	get := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(ids))}
+	for i, id := range ids {
+		get.Metrics[i].MetricId = uint32(id)
+	}
+	fault := l.fetch(get, from, to)
+	return get.Metrics[:len(ids)], fault
 }
 
 // answered returns a metric's value where the driver gave one: each has its
