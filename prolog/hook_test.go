@@ -349,3 +349,14 @@ func TestMIG(t *testing.T) {
 	job.ID = 2
 	expect(t, s.Prolog(job), 1, "fell off the bus", s.UUIDs[0])
 }
+
+// slurmd may stop to read what a prolog says.
+func TestNobodyListens(t *testing.T) {
+	s := stage.New(t, "dgx-h100", "enforce")
+	s.Must(s.Set("gpu.3.lost=true"))
+	r := s.Shell(stage.Job{ID: 1, GPUs: "3"}.Environ(), `"$0" --config "$1" 2>&1 | true`, "gpu-prolog")
+	expect(t, r, 0)
+	if !strings.HasPrefix(s.Drained(), "[HC] LOST gpu=3") || files(s, "1.0") != "refused" {
+		t.Errorf("reason %q, the run has %s", s.Drained(), files(s, "1.0"))
+	}
+}

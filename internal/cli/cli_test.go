@@ -118,6 +118,20 @@ func TestHook(t *testing.T) {
 	}
 }
 
+// stuck is a log that nobody reads.
+type stuck struct{}
+
+func (stuck) Write([]byte) (int, error) { select {} }
+
+func TestHookWithAStuckLog(t *testing.T) {
+	log := NewLog(Env{Program: "gpu-prolog", Stderr: stuck{}})
+	began := time.Now()
+	code := Hook(log, 50*time.Millisecond, func(d *Decision) int { d.Refuse(); log.Errorf("drained"); return OK })
+	if took := time.Since(began); code != Failed || took > 5*time.Second {
+		t.Errorf("exit %d after %s", code, took)
+	}
+}
+
 func TestGoSurvivesPanics(t *testing.T) {
 	log := NewLog(Env{Program: "gpu-prolog", Stderr: io.Discard})
 	done := make(chan bool)

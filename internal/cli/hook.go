@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +25,8 @@ func (d *Decision) Accept() { d.code.Store(OK) }
 // verdict may be 1: a panic is our fault and not the node's, so it is logged and
 // counts as what had been decided before it.
 func Hook(log *Log, limit time.Duration, run func(*Decision) int) int {
+	// A reader of our log that goes away must not take us with it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var d Decision
 	ended := make(chan int, 1)
 	go func() {
@@ -39,8 +44,17 @@ func Hook(log *Log, limit time.Duration, run func(*Decision) int) int {
 	select {
 	case code = <-ended:
 	case <-time.After(limit):
-		log.Errorf("not finished after %s: leaving with what was decided", limit)
 		code = int(d.code.Load())
+		// The log may be what hangs.
+		said := make(chan bool)
+		Go(log, func() {
+			defer close(said)
+			log.Errorf("not finished after %s: leaving with what was decided", limit)
+		})
+		select {
+		case <-said:
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	if code != OK {
 		return Failed

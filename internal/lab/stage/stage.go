@@ -155,6 +155,9 @@ type Job struct {
 	More        []string
 }
 
+// Environ is the environment of the job's prolog.
+func (j Job) Environ() []string { return j.env("prolog_slurmd") }
+
 func (j Job) env(context string) []string {
 	env := []string{
 		"SLURMD_NODENAME=n1", "SLURM_CLUSTER_NAME=c", "SLURM_JOB_UID=1000", "SLURM_JOB_USER=ada", "SLURM_JOB_PARTITION=gpu",
@@ -191,6 +194,11 @@ func (s *Stage) Epilog(j Job) Result {
 func (s *Stage) PrologInCgroup(dir string, j Job) Result {
 	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
 	return s.run(j.env("prolog_slurmd"), "/bin/sh", "-c", enter, dir, s.program("gpu-prolog"), "--config", s.Path("gpuhooks.toml"))
+}
+
+// Shell runs a line of shell in which $0 is a program and $1 the configuration.
+func (s *Stage) Shell(env []string, line, program string) Result {
+	return s.run(env, "/bin/sh", "-c", line, s.program(program), s.Path("gpuhooks.toml"))
 }
 
 func (s *Stage) program(name string) string { return filepath.Join(s.bin, name) }
