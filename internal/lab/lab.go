@@ -33,6 +33,11 @@ type Options struct {
 	Profile string // profile of internal/sim, dgx-h100 if empty
 	Mode    string // mode of the hooks, enforce if empty
 
+	// Cgroups tracks jobs with proctrack/cgroup instead of the process tree, and
+	// gives each node a real /proc, so that processes on GPUs can be told apart.
+	// The nodes are then c1, c2, …, since their names become those of cgroups
+	// of the machine. It needs version 1 of the freezer (CanCgroups).
+	Cgroups bool
 	// NoHooks leaves Prolog= and Epilog= out: Slurm alone.
 	NoHooks bool
 	// SlurmConf is added to slurm.conf, one setting a line; a key that the
@@ -97,12 +102,22 @@ func makeDir(dir string) (string, error) {
 
 func (l *Lab) start(ctx context.Context) error {
 	began := time.Now()
+	prefix := "n"
+	if l.opts.Cgroups {
+		prefix = "c"
+	}
 	for i := range l.opts.Nodes {
-		n, err := l.newNode(fmt.Sprintf("n%d", i+1))
+		name := fmt.Sprintf("%s%d", prefix, i+1)
+		n, err := l.newNode(name)
 		if err != nil {
-			return fmt.Errorf("node n%d: %w", i+1, err)
+			return fmt.Errorf("node %s: %w", name, err)
 		}
 		l.Nodes = append(l.Nodes, n)
+		if l.opts.Cgroups {
+			if err := n.mountProc(); err != nil {
+				return fmt.Errorf("node %s: %w", name, err)
+			}
+		}
 	}
 	l.logf("%d nodes with %s GPUs in %s", len(l.Nodes), l.opts.Profile, l.Dir)
 	if err := l.writeConfig(); err != nil {
@@ -149,17 +164,24 @@ func (l *Lab) SlurmConf() string { return filepath.Join(l.Dir, "etc", "slurm.con
 // directory.
 func (l *Lab) Stop() error {
 	err := l.kill()
+	if l.opts.Cgroups {
+		err = errors.Join(err, l.removeCgroups())
+	}
+	if bad := l.unmount(); bad != nil {
+		return errors.Join(err, bad) // what is mounted there must not be removed
+	}
 	return errors.Join(err, os.RemoveAll(l.Dir))
 }
 
-// saved is what Attach needs to stop a cluster that another process started.
+// saved is what StopDir needs to know of a cluster that another process started.
 type saved struct {
-	Nodes []string `json:"nodes"`
-	Procs []process
+	Nodes   []string  `json:"nodes"`
+	Cgroups bool      `json:"cgroups"`
+	Procs   []process `json:"processes"`
 }
 
 func (l *Lab) save() error {
-	s := saved{Procs: l.procs}
+	s := saved{Procs: l.procs, Cgroups: l.opts.Cgroups}
 	for _, n := range l.Nodes {
 		s.Nodes = append(s.Nodes, n.Name)
 	}
@@ -184,7 +206,11 @@ func StopDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return (&Lab{Dir: dir, procs: s.Procs}).Stop()
+	l := &Lab{Dir: dir, procs: s.Procs, opts: Options{Cgroups: s.Cgroups}}
+	for _, name := range s.Nodes {
+		l.Nodes = append(l.Nodes, &Node{Name: name})
+	}
+	return l.Stop()
 }
 
 func (l *Lab) logf(format string, args ...any) {

@@ -41,6 +41,11 @@ func (l *Lab) writeConfig() error {
 	if err := l.writeHooks(); err != nil {
 		return err
 	}
+	if l.opts.Cgroups {
+		if err := os.WriteFile(filepath.Join(l.Dir, "etc", "cgroup.conf"), []byte(cgroupConf), 0o644); err != nil {
+			return err
+		}
+	}
 	if err := os.WriteFile(l.SlurmConf(), []byte(l.slurmConf(host)), 0o644); err != nil {
 		return err
 	}
@@ -64,7 +69,7 @@ func (l *Lab) slurmConf(host string) string {
 		"SlurmdPidFile=" + filepath.Join(l.Dir, "nodes", "%n", "slurmd.pid"),
 		"SlurmctldLogFile=" + filepath.Join(l.Dir, "logs", "slurmctld.log"),
 		"SlurmdLogFile=" + filepath.Join(l.Dir, "logs", "%n.log"),
-		"ProctrackType=proctrack/linuxproc",
+		"ProctrackType=proctrack/" + l.proctrack(),
 		"TaskPlugin=task/none",
 		"MpiDefault=none",
 		"SlurmdParameters=config_overrides",
