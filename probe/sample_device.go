@@ -97,7 +97,7 @@ func (d *device) read(j job) {
 		s = j.into.sample
 	}
 	d.handle.Read(&d.now, s, j.extent)
-	if j.into != nil {
+	if d.now.GPM {
 		j.into.at = d.now.Time
 	}
 	d.faults = append(d.faults, d.now.Faults...)
