@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"gpuhooks/internal/gpu"
@@ -26,11 +27,38 @@ type Reading struct {
 // errGarbage is an answer that is not of our protocol.
 var errGarbage = errors.New("not the answer of a gpu-probe of this version")
 
-// collector puts the lines of an answer together.
+// collector puts the lines of an answer together, in the goroutine that reads
+// them: who waits for the answer is woken once and not by each line.
 type collector struct {
+	mu      sync.Mutex
+	closed  bool
 	reading Reading
 	hello   bool
 	done    bool
+}
+
+// take takes one line as it came. It wants no more after the last one, or when
+// the caller has stopped waiting.
+func (c *collector) take(b []byte) (more bool, err error) {
+	l, err := parseLine(b)
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false, nil
+	}
+	err = c.add(l)
+	return err == nil && !c.done, err
+}
+
+// close ends the taking and says whether the answer is whole.
+func (c *collector) close() (whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.done
 }
 
 // parseLine decodes one line of an answer.

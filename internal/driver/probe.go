@@ -94,13 +94,7 @@ func (p Probe) read(ctx context.Context, req Request, c *collector) (gpu.Answer,
 		return gpu.AnswerNoProbe, err.Error()
 	}
 	defer proc.out.Close()
-	err = proc.lines(ctx, func(b []byte) (bool, error) {
-		l, err := parseLine(b)
-		if err == nil {
-			err = c.add(l)
-		}
-		return c.done, err
-	})
+	err = proc.answer(ctx, c)
 	if err == nil {
 		return gpu.AnswerWhole, ""
 	}
@@ -153,13 +147,10 @@ func (p Probe) abandon(proc *process, answer gpu.Answer, why string) (gpu.Answer
 	return answer, why + fmt.Sprintf("; probe %d did not die within %s of KILL", proc.pid, moment)
 }
 
-// lines hands the lines of an answer to take until it says that this was the
-// last one. A last line without its end is not handed on.
-func (p *process) lines(ctx context.Context, take func([]byte) (done bool, err error)) error {
-	lines := make(chan []byte)
+// answer collects the lines of an answer until its last one; nil says that it is
+// whole. After it returned nothing more is taken.
+func (p *process) answer(ctx context.Context, c *collector) error {
 	ended := make(chan error, 1)
-	quit := make(chan struct{})
-	defer close(quit)
 	go func() {
 		err := error(nil)
 		defer func() {
@@ -168,23 +159,16 @@ func (p *process) lines(ctx context.Context, take func([]byte) (done bool, err e
 			}
 			ended <- err
 		}()
-		err = scan(p.out, func(b []byte) bool {
-			select {
-			case lines <- b:
-				return true
-			case <-quit:
-				return false
-			}
-		})
+		err = scan(p.out, c.take)
 	}()
+	defer c.close()
 	exited := p.exited
 	for {
 		select {
-		case b := <-lines:
-			if done, err := take(b); done || err != nil {
-				return err
-			}
 		case err := <-ended:
+			if c.close() {
+				return nil
+			}
 			return p.why(ctx, err)
 		case <-exited:
 			// A child of it may hold the pipe: take what is there and no more.
@@ -198,7 +182,10 @@ func (p *process) lines(ctx context.Context, take func([]byte) (done bool, err e
 
 // why says why the lines ended before the last one.
 func (p *process) why(ctx context.Context, err error) error {
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case errors.Is(err, errGarbage):
+		return err
+	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", errGarbage, err)
 	}
 	select {
@@ -214,8 +201,8 @@ func (p *process) why(ctx context.Context, err error) error {
 	}
 }
 
-// scan reads whole lines within the bounds; nil at the end.
-func scan(r io.Reader, line func([]byte) bool) error {
+// scan reads whole lines within the bounds until take has enough; nil at the end.
+func scan(r io.Reader, take func([]byte) (more bool, err error)) error {
 	limited := &io.LimitedReader{R: r, N: maxAnswer}
 	s := bufio.NewScanner(limited)
 	s.Buffer(make([]byte, 64<<10), maxLine)
@@ -229,8 +216,8 @@ func scan(r io.Reader, line func([]byte) bool) error {
 		return 0, nil, nil
 	})
 	for s.Scan() {
-		if !line(bytes.Clone(s.Bytes())) {
-			return nil
+		if more, err := take(s.Bytes()); err != nil || !more {
+			return err
 		}
 	}
 	if limited.N <= 0 {

@@ -250,7 +250,7 @@ func TestOldNotes(t *testing.T) {
 func processesWith(t *testing.T, text string) string {
 	t.Helper()
 	var left []string
-	for range 50 {
+	for range 500 {
 		left = left[:0]
 		entries, _ := os.ReadDir("/proc")
 		for _, e := range entries {
