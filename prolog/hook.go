@@ -108,9 +108,9 @@ func (h *hook) run() int {
 	}
 	run := h.record(look, res)
 	if live == nil {
-		live = map[runs.Name]runs.Job{}
+		live = map[runs.Name]runs.Live{}
 	}
-	live[h.name] = run
+	live[h.name] = runs.Live{SLUID: h.job.SLUID, Resolution: res}
 	v := look.Judge(h.judged(res), runs.NodeJobs(live))
 	cli.Say(h.log, look, v)
 	if v.Action == verdict.Drain && h.drain(look, v) {

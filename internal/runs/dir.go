@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -184,28 +183,4 @@ func (d Dir) stat(n Name) Run {
 		Name: n, HasJob: !at("job.json").IsZero(), HasSums: !at("sums.json").IsZero(),
 		End: at("end"), Done: at("done"), Refused: at("refused"), Changed: at("."),
 	}
-}
-
-// LiveJobs returns what the live runs of this boot say, by job and restart
-// count. A run that cannot be read is left out and reported in the error.
-func (d Dir) LiveJobs(bootID string) (map[Name]Job, error) {
-	list, err := d.List()
-	if err != nil {
-		return nil, err
-	}
-	out := map[Name]Job{}
-	var errs []error
-	for _, r := range list {
-		if !r.Live() {
-			continue
-		}
-		switch j, err := d.ReadJob(r.Name, bootID); {
-		case err == nil:
-			out[r.Name] = j
-		case missing(err), errors.Is(err, ErrOtherBoot):
-		default:
-			errs = append(errs, err)
-		}
-	}
-	return out, errors.Join(errs...)
 }

@@ -1,12 +1,9 @@
 package runs
 
 import (
-	"maps"
 	"slices"
-	"strconv"
 
 	"gpuhooks/internal/gpu"
-	"gpuhooks/internal/node"
 	"gpuhooks/internal/slurm"
 )
 
@@ -64,26 +61,5 @@ func Cards(r slurm.Resolution) []string {
 			out = append(out, g.UUID)
 		}
 	}
-	return out
-}
-
-// NodeJobs is what a judgement of the node must know of the jobs on it.
-func NodeJobs(live map[Name]Job) node.Jobs {
-	var out node.Jobs
-	jobs, shared := map[string]bool{}, map[string]bool{}
-	for n, j := range live {
-		jobs[strconv.FormatUint(uint64(n.Job), 10)] = true
-		if j.Job.SLUID != "" {
-			jobs[j.Job.SLUID] = true // names its cgroup where Slurm has it
-		}
-		if !j.Resolution.MayBeShared() {
-			continue
-		}
-		for _, uuid := range Cards(j.Resolution) {
-			shared[uuid] = true
-		}
-	}
-	out.Live = slices.Sorted(maps.Keys(jobs))
-	out.SharedGPUs = slices.Sorted(maps.Keys(shared))
 	return out
 }

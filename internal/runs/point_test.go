@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -41,21 +40,5 @@ func TestPointOf(t *testing.T) {
 	}
 	if lostMIG.Instance.UUID != "MIG-9" || len(lostMIG.Faults) != 1 || lostMIG.MemoryUsed.IsSet() {
 		t.Errorf("an instance that is not in the look %+v", lostMIG)
-	}
-}
-
-func TestNodeJobs(t *testing.T) {
-	on := func(sharing slurm.Sharing, uuids ...string) Job {
-		j := Job{Resolution: slurm.Resolution{Verdict: slurm.Resolved, Sharing: sharing}}
-		for _, u := range uuids {
-			j.Resolution.GPUs = append(j.Resolution.GPUs, slurm.GPU{UUID: u})
-		}
-		return j
-	}
-	j := NodeJobs(map[Name]Job{
-		{12, 0}: on(slurm.NotShared, "GPU-a"), {9, 1}: on(slurm.SharedShard, "GPU-c", "GPU-b"), {10, 0}: on(slurm.SharingUnknown, "GPU-c"),
-	})
-	if !slices.Equal(j.Live, []string{"10", "12", "9"}) || !slices.Equal(j.SharedGPUs, []string{"GPU-b", "GPU-c"}) {
-		t.Errorf("%+v", j)
 	}
 }
