@@ -193,11 +193,13 @@ func (s *loopState) step(now time.Time, due bool) (why leave, more bool, err err
 		s.finish(r)
 	}
 	for _, r := range s.runs {
+		checkpoint := due && now.Sub(r.saved) >= checkpointEvery
 		young := len(r.soon) > 0 && !now.Before(r.soon[0])
 		if young {
 			r.soon = r.soon[1:]
+			checkpoint = checkpoint || len(r.soon) == 0 // the first one does not wait a minute
 		}
-		if checkpoint := due && now.Sub(r.saved) >= checkpointEvery; checkpoint || young {
+		if checkpoint || young {
 			s.save(r, false, checkpoint)
 		}
 	}

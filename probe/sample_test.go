@@ -196,6 +196,16 @@ func TestSampleShortJobSeesItsProcess(t *testing.T) {
 	b.samples(n)
 	load := b.load("--gpus", "2", "--sm", "0.5", "--util", "1", "--memory", "4GiB", "--for", "2500ms")
 	_ = load.Wait()
+	points := runs.CheckpointsIn(filepath.Join(string(b.dir), "spool"))
+	for range 200 { // should the node crash now
+		if _, err := points.Read(n); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if c, err := points.Read(n); err != nil || c.Job.BootID != b.boot || len(c.Sums.Devices) != 1 || c.Sums.Devices[0].Stats[gpu.SMActive].Mean == 0 {
+		t.Errorf("checkpoint: %v, %+v", err, c)
+	}
 	s, _ := b.end(n)
 	d := s.Devices[0]
 	covered := s.To.Sub(s.From).Seconds()
