@@ -242,6 +242,16 @@ func TestReadWithoutADriver(t *testing.T) {
 	}
 }
 
+// A lost card can keep NVML from starting at all: then it starts without
+// attaching to any.
+func TestReadWhereACardKeepsNVMLFromStarting(t *testing.T) {
+	n := newNode(t, "dgx-h100", "call.nvmlInit_v2=15", "gpu.3.lost=true")
+	a := readOnce(t, n)
+	if len(a.gpus) != 8 || len(a.faults) != 0 || !gpu.HasFault(a.gpus[3].Faults, gpu.FaultLost) || len(a.gpus[2].Faults) != 0 {
+		t.Errorf("%d GPUs, faults %v", len(a.gpus), a.faults)
+	}
+}
+
 func TestReadMIG(t *testing.T) {
 	n := newNode(t, "dgx-a100-mig", "count_calls=true")
 	readOnce(t, n)

@@ -126,7 +126,7 @@ func (s *loopState) loop(stop <-chan os.Signal) (leave, error) {
 	for {
 		now := time.Now()
 		due := !now.Before(tick)
-		if due {
+		if due || tick.Sub(now) > s.o.tick { // or somebody has set the clock back
 			tick = now.Truncate(s.o.tick).Add(s.o.tick)
 		}
 		why, more, err := s.step(now, due)
@@ -225,7 +225,12 @@ func (s *loopState) scan() (fresh []*jobRun, ended []*jobRun, err error) {
 			return nil, nil, err
 		}
 		there := map[runs.Name]bool{}
+		refused := s.refused
+		s.refused = map[runs.Name]time.Time{}
 		for _, found := range list {
+			if at, ok := refused[found.Name]; ok {
+				s.refused[found.Name] = at
+			}
 			r := s.runs[found.Name]
 			switch {
 			case r != nil && found.Live():

@@ -33,6 +33,11 @@ func (l *Library) handle(index int) (nvml.Device, string, *gpu.Fault) {
 	return d, text(uuid).Or(""), nil
 }
 
+// decisiveCounters are those of an early answer.
+var decisiveCounters = []gpu.Counter{
+	gpu.ECCVolUncorrDRAM, gpu.ECCVolUncorrSRAM, gpu.ECCAggUncorrDRAM, gpu.ECCAggUncorrSRAM, gpu.RemapUncorrected,
+}
+
 // Read looks at the GPU at index. known is its identity from an earlier look
 // in this boot and driver load, or nil; it is believed only if the UUID is
 // still the same, and it names a GPU that does not answer any more.
@@ -71,7 +76,12 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 	g.Counters = fields.counters(links)
 	if early != nil {
 		e := g
-		e.Faults = a.faults
+		e.Faults, e.Counters = a.faults, gpu.Counters{}
+		for _, c := range decisiveCounters {
+			if v, ok := g.Counters[c]; ok {
+				e.Counters[c] = v
+			}
+		}
 		early(e)
 	}
 	if a.lost() {
