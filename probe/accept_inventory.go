@@ -24,15 +24,6 @@ func (k *asker) inventory() {
 	}, "driver %s, NVML %s, CUDA %s, GPUs: %d in NVML, %d on the bus, %d device nodes",
 		d.Version.Or("?"), d.NVML.Or("?"), d.CUDA.Or("?"), n, len(presence.PCI), len(presence.DeviceMinors))
 
-	var text []string
-	var cards []gpu.GPU
-	for i := range n {
-		g := k.lib.Read(i, nil, nvml.Options{}, nil)
-		cards = append(cards, g)
-		text = append(text, card(g))
-	}
-	k.say("gpus", map[string]any{"gpus": cards}, "%s", strings.Join(counted(text), "; "))
-
 	uid := os.Getuid()
 	who := fmt.Sprintf("uid %d", uid)
 	if uid == 0 {
@@ -47,6 +38,15 @@ func (k *asker) inventory() {
 		}
 	}
 	k.say("asked-as", map[string]any{"uid": uid, "profiling_admin_only": admin}, "%s; RmProfilingAdminOnly %s", who, admin)
+
+	var text []string
+	var cards []gpu.GPU
+	for i := range n {
+		g := k.lib.Read(i, nil, nvml.Options{}, nil)
+		cards = append(cards, g)
+		text = append(text, card(g))
+	}
+	k.say("gpus", map[string]any{"gpus": cards}, "%s", strings.Join(counted(text), "; "))
 }
 
 // counted folds equal entries that follow each other: "8 × H100".
@@ -101,32 +101,15 @@ func card(g gpu.GPU) string {
 	return strings.Join(parts, ", ")
 }
 
-// support says what the driver does not answer.
+// support says what the driver does not answer. The many calls come last: one
+// that hangs takes nothing else along.
 func (k *asker) support() {
-	calls, fault := k.lib.TryCalls(k.o.gpu)
-	if fault != nil {
-		k.fail("calls", "%v", fault)
-		return
-	}
-	k.say("calls", callValues(calls), "%d calls made: %s", len(calls), unanswered(calls))
-
 	fields, fault := k.lib.TryFields(k.o.gpu)
 	if fault != nil {
 		k.fail("fields", "%v", fault)
 	} else {
 		k.sayFields(fields)
 	}
-
-	slices.SortStableFunc(calls, func(a, b nvml.CallResult) int { return cmp.Compare(b.Time, a.Time) })
-	var slow []string
-	values := map[string]any{}
-	for i, c := range calls {
-		values[c.Call+"_microseconds"] = micros(c.Time)
-		if i < 3 {
-			slow = append(slow, fmt.Sprintf("%s %.0f µs", c.Call, micros(c.Time)))
-		}
-	}
-	k.say("slow-calls", values, "%s", strings.Join(slow, ", "))
 
 	a, fault := k.lib.Accounting(k.o.gpu)
 	on, ok := a.Enabled.Get()
@@ -139,6 +122,24 @@ func (k *asker) support() {
 		k.say("accounting", map[string]any{"enabled": on, "buffer_processes": a.Buffer},
 			"%s, buffer for %d processes", map[bool]string{true: "on", false: "off"}[on], a.Buffer.Or(0))
 	}
+
+	calls, fault := k.lib.TryCalls(k.o.gpu)
+	if fault != nil {
+		k.fail("calls", "%v", fault)
+		return
+	}
+	k.say("calls", callValues(calls), "%d calls made: %s", len(calls), unanswered(calls))
+
+	slices.SortStableFunc(calls, func(a, b nvml.CallResult) int { return cmp.Compare(b.Time, a.Time) })
+	var slow []string
+	values := map[string]any{}
+	for i, c := range calls {
+		values[c.Call+"_microseconds"] = micros(c.Time)
+		if i < 3 {
+			slow = append(slow, fmt.Sprintf("%s %.0f µs", c.Call, micros(c.Time)))
+		}
+	}
+	k.say("slow-calls", values, "%s", strings.Join(slow, ", "))
 }
 
 func callValues(calls []nvml.CallResult) map[string]any {
