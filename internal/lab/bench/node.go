@@ -127,8 +127,18 @@ func (n *node) run(env []string, program string, args ...string) (time.Duration,
 	return took, out.String(), err
 }
 
+// alone is prolog for a measurement: what earlier ones left is removed, so that
+// each looks for itself and none finds more live runs than the one before.
+func (n *node) alone(gpus string) (took time.Duration, err error) {
+	if err := os.RemoveAll(n.path("run/runs")); err != nil {
+		return 0, err
+	}
+	_, took, err = n.prolog(gpus)
+	return took, err
+}
+
 // prolog starts a job on the GPUs and returns its number. A reading that an
-// earlier prolog left is removed, so that each one looks for itself.
+// earlier prolog left is removed: it could be shared.
 func (n *node) prolog(gpus string) (job int, took time.Duration, err error) {
 	n.job++
 	os.Remove(n.path("run/reading.json"))
