@@ -68,9 +68,13 @@ func runHook(env cli.Env, path string) int {
 		if !cfg.Epilog.Enabled {
 			return cli.OK
 		}
+		name := cli.NodeName(cfg, job.NodeName)
+		if node.WithoutGPUs(cfg, job.SlurmConf, name) {
+			return cli.OK
+		}
 		h := hook{
 			env: env, log: log, cfg: cfg, job: job, began: began, decide: d,
-			node: cli.NodeName(cfg, job.NodeName), dir: runs.Dir(cfg.Paths.Run),
+			node: name, dir: runs.Dir(cfg.Paths.Run),
 		}
 		if h.boot, err = host.NewFS(cfg.Paths.Root).BootID(); err != nil {
 			log.Warnf("boot id: %v", err)

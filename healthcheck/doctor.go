@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,8 @@ func newDoctor(env cli.Env, o *options) *cli.Command {
 		Use:   "doctor",
 		Short: "Say what in Slurm's configuration would make the hooks useless or dangerous",
 		Long: `Say what in Slurm's configuration would make the hooks useless or dangerous, each
-with cause and cure. It reads slurm.conf and gres.conf and asks nobody.
+with cause and cure. It reads slurm.conf and gres.conf, and of Slurm it asks the
+version of its commands.
 
 EXIT STATUS
   0  nothing worse than a warning
@@ -91,7 +93,10 @@ func facts(env cli.Env, c config.Config) (slurmconf.Conf, slurmconf.Facts, error
 	if st, err := os.Stat(c.Slurm.Conf); err == nil && st.Mode().IsRegular() {
 		f.HealthConf = c.Slurm.Conf
 	}
-	f.Version, _ = slurmconf.ParseVersion(c.Slurm.Version)
+	var known bool
+	if f.Version, known = slurmconf.ParseVersion(c.Slurm.Version); !known {
+		f.Version, _ = client(c, env).Version(context.Background()) // unknown is said by no advice that needs it
+	}
 	f.ConfPath, f.Configless = slurmconf.Locate(cmp.Or(lookup(env.Environ, "SLURM_CONF"), c.Slurm.Conf))
 	if f.ConfPath == "" {
 		return slurmconf.Conf{}, f, fmt.Errorf("%s: there is no slurm.conf", c.Slurm.Conf)

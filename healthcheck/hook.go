@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/drain"
 	"gpuhooks/internal/node"
-	"gpuhooks/internal/slurmconf"
 	"gpuhooks/internal/slurmctl"
 	"gpuhooks/internal/verdict"
 )
@@ -51,24 +49,12 @@ func runHook(env cli.Env, o options) int {
 		for _, err := range cfg.UnknownChecks(o.config, check.Names()) {
 			log.Warnf("%v", err)
 		}
-		if !cfg.HealthCheck.Enabled || withoutGPUs(env, cfg) {
+		if !cfg.HealthCheck.Enabled || node.WithoutGPUs(cfg, lookup(env.Environ, "SLURM_CONF"), cli.NodeName(cfg, lookup(env.Environ, "SLURMD_NODENAME"))) {
 			return cli.OK
 		}
 		h := hook{env: env, log: log, cfg: cfg, looked: look(env, cfg, o)}
 		return h.act(d, o)
 	})
-}
-
-// withoutGPUs says that Slurm gives the node no GPUs: then there is nothing to
-// look at.
-func withoutGPUs(env cli.Env, c config.Config) bool {
-	path, _ := slurmconf.Locate(cmp.Or(lookup(env.Environ, "SLURM_CONF"), c.Slurm.Conf))
-	conf, err := slurmconf.ReadConf(path)
-	if err != nil {
-		return false
-	}
-	has, known := slurmconf.NodeHasGPUs(conf, cli.NodeName(c, lookup(env.Environ, "SLURMD_NODENAME")))
-	return known && !has
 }
 
 // act says what was found and does what follows from it.
@@ -92,6 +78,7 @@ func (h *hook) act(d *cli.Decision, o options) int {
 		h.log.Warnf("%v", err)
 	}
 	h.sweep()
+	h.learnSlurm()
 	if err := config.Keep(o.config, config.LastGood(h.cfg.Paths.State)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warnf("no copy of the configuration kept: %v", err)
 	}
@@ -143,6 +130,25 @@ func (h *hook) undrain() {
 	h.forget(store)
 }
 
+// learnSlurm has the node remember Slurm's version, where the configuration does
+// not tell: prologs may not ask, and by it they know the order of a detected list.
+func (h *hook) learnSlurm() {
+	if h.cfg.Slurm.Version != "" {
+		return
+	}
+	v, err := client(h.cfg, h.env).Version(context.Background())
+	if err != nil {
+		h.log.Infof("Slurm's version: %v", err)
+		return
+	}
+	if v.String() == h.look.Memory.Slurm {
+		return
+	}
+	if err := (node.Store{Dir: h.cfg.Paths.Run}).Update(h.look.BootID, func(m *node.Memory) { m.Slurm = v.String() }); err != nil {
+		h.log.Warnf("the node's memory: %v", err)
+	}
+}
+
 // forget takes our drain out of the node's memory.
 func (h *hook) forget(store node.Store) {
 	if err := store.Update(h.look.BootID, func(m *node.Memory) { m.Drained = nil }); err != nil {
@@ -150,11 +156,8 @@ func (h *hook) forget(store node.Store) {
 	}
 }
 
-// client is for Slurm's commands. slurmd tells a health check no
-// SLURM_CONF.
+// client is for Slurm's commands. slurmd tells a health check no SLURM_CONF, but
+// a wrapper may.
 func client(c config.Config, env cli.Env) slurmctl.Client {
-	return slurmctl.Client{
-		Scontrol: c.Slurm.Scontrol, Sinfo: c.Slurm.Sinfo, Squeue: c.Slurm.Squeue, Sacct: c.Slurm.Sacct,
-		Conf: cmp.Or(lookup(env.Environ, "SLURM_CONF"), c.Slurm.Conf), Timeout: c.Drain.Timeout.D(),
-	}
+	return drain.Client(c, lookup(env.Environ, "SLURM_CONF"))
 }

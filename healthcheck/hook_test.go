@@ -32,6 +32,14 @@ func TestHookDrainsOnce(t *testing.T) {
 	}
 }
 
+func TestHookRemembersSlurmsVersion(t *testing.T) {
+	n := newNode(t)
+	n.run()
+	if got := n.read("run/memory.json"); !strings.Contains(got, `"slurm":"22.05.8"`) && !strings.Contains(got, `"slurm": "22.05.8"`) {
+		t.Errorf("memory: %s", got)
+	}
+}
+
 func TestHookKeepsForeignReasons(t *testing.T) {
 	n := newNode(t)
 	n.lose()

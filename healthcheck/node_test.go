@@ -38,6 +38,7 @@ func newNode(t *testing.T) *testNode {
 	n.write("reason", "", 0o644)
 	n.write("calls", "", 0o644)
 	n.write("scontrol", `#!/bin/sh
+[ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit; }
 echo "scontrol $*" >>`+n.path("calls")+`
 state=IDLE; reason=$(cat `+n.path("reason")+`)
 case "$*" in

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"time"
@@ -85,10 +84,8 @@ func mayHaveGPUs(j slurm.Job) bool {
 
 // run looks, judges, and acts or prepares the run.
 func (h *hook) run() int {
-	if conf, err := slurmconf.ReadConf(cmp.Or(h.job.SlurmConf, h.cfg.Slurm.Conf)); err == nil {
-		if has, known := slurmconf.NodeHasGPUs(conf, h.node); known && !has {
-			return cli.OK
-		}
+	if node.WithoutGPUs(h.cfg, h.job.SlurmConf, h.node) {
+		return cli.OK
 	}
 	boot, err := host.NewFS(h.cfg.Paths.Root).BootID()
 	if err != nil {

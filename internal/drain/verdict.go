@@ -12,18 +12,22 @@ import (
 	"gpuhooks/internal/verdict"
 )
 
-// OnVerdict drains the node that a verdict condemns, within the configured time
-// for all of Slurm's answers, and has the node remember that it was us. The
-// caller has seen that the verdict's action is to drain. slurmConf is the file
-// that slurmd works with; "" is the configured one.
-func OnVerdict(ctx context.Context, c config.Config, v verdict.Verdict, name, slurmConf, bootID string, now time.Time) Result {
-	ctx, cancel := context.WithTimeout(ctx, c.Drain.Timeout.D())
-	defer cancel()
-	s := slurmctl.Client{
+// Client runs Slurm's commands as configured. slurmConf is the file that slurmd
+// works with; "" is the configured one.
+func Client(c config.Config, slurmConf string) slurmctl.Client {
+	return slurmctl.Client{
 		Scontrol: c.Slurm.Scontrol, Sinfo: c.Slurm.Sinfo, Squeue: c.Slurm.Squeue, Sacct: c.Slurm.Sacct,
 		Conf: cmp.Or(slurmConf, c.Slurm.Conf), Timeout: c.Drain.Timeout.D(),
 	}
-	r := Act(ctx, s, Request{
+}
+
+// OnVerdict drains the node that a verdict condemns, within the configured time
+// for all of Slurm's answers, and has the node remember that it was us. The
+// caller has seen that the verdict's action is to drain.
+func OnVerdict(ctx context.Context, c config.Config, v verdict.Verdict, name, slurmConf, bootID string, now time.Time) Result {
+	ctx, cancel := context.WithTimeout(ctx, c.Drain.Timeout.D())
+	defer cancel()
+	r := Act(ctx, Client(c, slurmConf), Request{
 		Node: name, Code: v.Code, Reason: Prefix + v.Reason, OwnLost: v.OwnLost,
 		Brake: Brake{Min: c.Drain.BrakeMin, Fraction: c.Drain.BrakeFraction, Window: c.Drain.BrakeWindow.D()},
 		Delay: c.Drain.Delay.D(), Now: now,

@@ -149,7 +149,7 @@ func (l *Look) inventory(root host.FS) slurm.Inventory {
 		caps, err = root.MIGMinors()
 		l.problem("mig-minors", err)
 	}
-	inv := slurm.InventoryOf(n, l.opt.NodeName, l.cfg.Slurm.Version, caps)
+	inv := slurm.InventoryOf(n, l.opt.NodeName, l.slurmVersion(), caps)
 	for _, p := range n.Presence.Proc {
 		if p.UUID != "" && n.Find(p.UUID) == nil {
 			inv.GPUs = append(inv.GPUs, slurm.InventoryGPU{Minor: p.Minor, Name: p.Model, UUID: p.UUID, PCI: p.Address})

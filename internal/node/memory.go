@@ -35,6 +35,7 @@ type Memory struct {
 	LastAnswer time.Time       `json:"last_answer,omitzero"` // of this driver load; zero: nobody has looked
 	Clean      Streak          `json:"clean,omitzero"`       // of whole-node looks
 	Drained    *Drained        `json:"drained,omitempty"`    // the reason that we set, until it is taken back
+	Slurm      string          `json:"slurm,omitempty"`      // its version, once a health check has asked: decides the order of a detected device list
 }
 
 // Good is the last good look at a GPU. A GPU that was never found good has a

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"os"
 
 	"gpuhooks/internal/host"
@@ -16,13 +17,17 @@ func (l *Look) Resolve(j slurm.Job) slurm.Resolution {
 // SlurmOptions is what the node's configuration tells about Slurm's device list.
 func (l *Look) SlurmOptions() slurm.Options {
 	var o slurm.Options
-	o.Slurm, _ = slurmconf.ParseVersion(l.cfg.Slurm.Version)
+	o.Slurm, _ = slurmconf.ParseVersion(l.slurmVersion())
 	if line, ok := l.Conf.Node(l.opt.NodeName); ok && l.ConfErr == nil {
 		// Not nil also where the node has none: then that is known.
 		o.NodeGres = append([]slurmconf.GresItem{}, line.Gres()...)
 	}
 	return o
 }
+
+// slurmVersion is the configured one, else what the node remembers; "" when
+// neither is known.
+func (l *Look) slurmVersion() string { return cmp.Or(l.cfg.Slurm.Version, l.Memory.Slurm) }
 
 // OwnJob is the job in whose cgroup this process runs itself (PrologFlags=RunInJob),
 // or "".

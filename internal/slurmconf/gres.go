@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"path"
 	"slices"
 	"strings"
 )
@@ -229,4 +230,23 @@ func (n NodeGres) Devices() []Device {
 		}
 	}
 	return out
+}
+
+// Foreign says whether every GPU that Slurm has for the node is another vendor's:
+// it detects those, or no device file is NVIDIA's. Without any GPU it is false.
+func (n NodeGres) Foreign() bool {
+	switch n.Auto {
+	case "rsmi", "oneapi", "nrt":
+		return true
+	}
+	files := 0
+	for _, d := range n.Devices() {
+		for _, f := range d.Files {
+			if strings.HasPrefix(path.Base(f), "nvidia") {
+				return false
+			}
+			files++
+		}
+	}
+	return files > 0 && !n.Detects()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpuhooks/internal/slurm"
+	"gpuhooks/internal/slurmconf"
 )
 
 // Client runs Slurm's commands by their configured paths; slurmd sets no PATH.
@@ -76,6 +77,19 @@ func (c Client) run(ctx context.Context, name, path string, args ...string) (str
 		return "", fmt.Errorf("%s: answer is longer than %d bytes", name, maxOutput)
 	}
 	return stdout.String(), nil
+}
+
+// Version is the release of Slurm's commands here, which is slurmd's as well.
+func (c Client) Version(ctx context.Context) (slurmconf.Version, error) {
+	out, err := c.run(ctx, "scontrol --version", c.Scontrol, "--version")
+	if err != nil {
+		return slurmconf.Version{}, err
+	}
+	v, ok := slurmconf.ParseVersion(out)
+	if !ok {
+		return v, fmt.Errorf("scontrol --version: no release in %q", clip(out))
+	}
+	return v, nil
 }
 
 // CommandError is a command that ran and failed.
