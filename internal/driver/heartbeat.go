@@ -23,7 +23,8 @@ const (
 	SamplerLock      = "sampler.lock" // flock, held for as long as it lives
 	SamplerHeartbeat = "sampler.json"
 	SamplerLog       = "sampler.log"
-	ReleaseRequest   = "release" // asks it to close the driver within 2 s
+	ReleaseRequest   = "release"        // asks it to close the driver within 2 s
+	SamplerWanted    = "sampler.wanted" // asks systemd to start it: gpuhooks-sampler.path waits for this file
 )
 
 // ReadHeartbeat reads the sampler's heartbeat.

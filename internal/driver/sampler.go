@@ -23,7 +23,8 @@ type SamplerState string
 const (
 	SamplerRuns    SamplerState = "runs"    // it holds its lock and shows a heartbeat
 	SamplerStarted SamplerState = "started" // a new one was started
-	SamplerOff     SamplerState = "off"     // not by us: switched off, or systemd's, and none runs
+	SamplerOff     SamplerState = "off"     // switched off
+	SamplerAsked   SamplerState = "asked"   // systemd was asked to start one
 	SamplerStuck   SamplerState = "stuck"   // an old one does not die
 	SamplerFailed  SamplerState = "failed"
 )
@@ -53,8 +54,13 @@ func StartSampler(c config.Config, now time.Time) (SamplerState, error) {
 			return SamplerStuck, err
 		}
 	}
-	if c.Sampler.Start != "prolog" {
-		return SamplerOff, nil
+	if c.Sampler.Start == "systemd" {
+		// The file outlives a sampler that is just leaving, so that systemd, which
+		// looks again when the service has ended, cannot miss the request.
+		if err := os.WriteFile(filepath.Join(run, SamplerWanted), nil, 0o644); err != nil {
+			return SamplerFailed, fmt.Errorf("sampler: %w", err)
+		}
+		return SamplerAsked, nil
 	}
 	if a, ok := living(run); ok {
 		return SamplerStuck, errors.New(a.String())

@@ -156,8 +156,11 @@ func TestOldHeartbeat(t *testing.T) {
 func TestSamplerNotByUs(t *testing.T) {
 	c := samplerConfig(t, "")
 	c.Sampler.Start = "systemd"
-	if s := start1(t, c, time.Now()); s != SamplerOff {
+	if s := start1(t, c, time.Now()); s != SamplerAsked {
 		t.Error(s)
+	}
+	if _, err := os.Stat(filepath.Join(c.Paths.Run, SamplerWanted)); err != nil {
+		t.Error(err)
 	}
 	c.Sampler.Enabled = false
 	if s := start1(t, c, time.Now()); s != SamplerOff {
