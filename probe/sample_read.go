@@ -64,10 +64,13 @@ func (s *loopState) read(now time.Time, due bool, fresh, ended []*jobRun) {
 	s.collect(plan, s.ask(plan), wait)
 }
 
-// patience is how long one worker may take for all devices before others help.
-// A driver that answers at once is asked by one worker on one processor: waking
-// eight threads would cost more than their calls.
-const patience = 3 * time.Millisecond
+// How long one worker may take for all devices before others help: waking eight
+// threads costs more than the calls of a driver that answers at once. Only an
+// epilog is in a hurry.
+const (
+	patience = 50 * time.Millisecond
+	hurry    = 3 * time.Millisecond
+)
 
 // batch are the reads of one look.
 type batch struct {
@@ -98,13 +101,17 @@ func (s *loopState) collect(plan map[*device]*job, b *batch, wait time.Duration)
 	if len(plan) == 0 {
 		return
 	}
+	alone := patience
+	if wait == endWait {
+		alone = hurry
+	}
 	select {
 	case <-b.done:
 		if s.helped {
 			s.helped = false
 			runtime.GOMAXPROCS(1)
 		}
-	case <-time.After(patience):
+	case <-time.After(alone):
 		s.helped = true
 		runtime.GOMAXPROCS(len(plan) + 1)
 		for range len(plan) {

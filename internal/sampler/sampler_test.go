@@ -127,7 +127,7 @@ func TestLongRunsStayBoundedAndTrue(t *testing.T) {
 	if s.Series[gpu.Temperature] != nil {
 		t.Error("a course of a metric that has none")
 	}
-	if got := len(d.stats[gpu.SMActive].sketch.points); got > maxCentroids {
+	if got := len(d.stats[gpu.SMActive].sketch.points); got > fineSketch {
 		t.Errorf("%d centroids", got)
 	}
 }

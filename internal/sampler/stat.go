@@ -19,8 +19,14 @@ type stat struct {
 // mean is a sum weighted by time.
 type mean struct{ sum, seconds float64 }
 
-func newStat(width float64, limit int) *stat {
-	return &stat{min: math.Inf(1), max: math.Inf(-1), series: series{limit: limit, width: width}}
+// newStat begins a metric; course is the most points of its course, 0 for none.
+func newStat(width float64, course int) *stat {
+	s := &stat{min: math.Inf(1), max: math.Inf(-1), series: series{limit: course, width: width}}
+	s.sketch.limit = coarseSketch
+	if course > 0 {
+		s.sketch.limit = fineSketch
+	}
+	return s
 }
 
 func (s *stat) add(end, seconds, value float64) {
