@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,8 +28,13 @@ func addMan(root *Command) {
 
 // cobraOf is the command as cobra knows it.
 func cobraOf(c *Command) *cobra.Command {
+	// The exit status is a section of its own, its lines as they are.
+	long := c.Long
+	if text, status, ok := strings.Cut(long, "\n\nEXIT STATUS\n"); ok {
+		long = text + "\n\n# EXIT STATUS\n```\n" + strings.TrimRight(status, "\n") + "\n```"
+	}
 	out := &cobra.Command{
-		Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, DisableAutoGenTag: true,
+		Use: c.Use, Short: c.Short, Long: long, Example: c.Example, DisableAutoGenTag: true,
 		Run: func(*cobra.Command, []string) {},
 	}
 	out.Flags().AddGoFlagSet(&c.flags.FlagSet)
