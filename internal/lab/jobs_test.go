@@ -140,10 +140,12 @@ func TestEightJobsShareANode(t *testing.T) {
 			t.Errorf("jobs %d and %d both had %s", other, id, g.UUID)
 		}
 		owner[g.UUID] = id
-		// The load lasted 8 s of the measured time: the rest is Slurm's.
-		want := 0.1 * float64(i+1) * seconds / r.Elapsed.Or(seconds)
-		if sm, ok := g.Get("sm_active_mean_ratio"); !ok || math.Abs(sm-want) > 0.05*want {
-			t.Errorf("job %d: SM active %.4f, want %.4f (%.1f s)", id, sm, want, r.Elapsed.Or(0))
+		// The load lasted 8 s of the measured time, the rest is Slurm's; a look
+		// may take half a second while eight jobs start on two cores.
+		elapsed := r.Elapsed.Or(seconds)
+		want := 0.1 * float64(i+1) * seconds / elapsed
+		if sm, ok := g.Get("sm_active_mean_ratio"); !ok || math.Abs(sm-want) > (0.01+0.5/elapsed)*want {
+			t.Errorf("job %d: SM active %.4f, want %.4f (%.1f s)", id, sm, want, elapsed)
 		}
 	}
 }

@@ -19,9 +19,6 @@ func lostGPU(ctx context.Context, p *part) error {
 	if err := bad.Sim.Xid(3, 79, ""); err != nil {
 		return err
 	}
-	// Hooks that come together share a look that is up to five seconds old, and
-	// that of the boot gate saw a healthy node.
-	time.Sleep(6 * time.Second)
 	// n3 has the least weight: the job goes there, though it names no node.
 	id, err := p.submit(ctx, "lost-gpu", p.load("--sm 0.6 --tensor 0.3 --util 90 --for 10s"), "--gres=gpu:4")
 	if err != nil {

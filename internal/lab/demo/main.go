@@ -79,12 +79,18 @@ func howToUse(l *lab.Lab) {
 	fmt.Printf(`
 The cluster is up. To use it:
 
-    export SLURM_CONF=%s
-    sinfo; sbatch --gres=gpu:2 --wrap 'env | grep CUDA'
-    gpu-accounting and the others: bin/gpu-accounting --config %s report JOBID
+    export SLURM_CONF=%[1]s
+    sbatch --gres=gpu:2 --wrap '%[2]s/nodes/$SLURMD_NODENAME/gpu-sim load --sm 0.5 --for 20s'
+    bin/gpu-accounting report JOBID --dir %[2]s/nodes/n3/spool
+    bin/gpu-healthcheck --config %[2]s/nodes/n3/gpuhooks.toml
 
-To stop it:
+To break a GPU of n3, and to mend it:
 
-    make demo-stop DIR=%s
-`, l.SlurmConf(), l.Nodes[0].Config(), l.Dir)
+    %[2]s/nodes/n3/gpu-sim set gpu.3.lost=true
+    %[2]s/nodes/n3/gpu-sim clear 3
+
+To stop the cluster:
+
+    make demo-stop DIR=%[2]s
+`, l.SlurmConf(), l.Dir)
 }
