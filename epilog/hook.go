@@ -15,7 +15,6 @@ import (
 	"gpuhooks/internal/record"
 	"gpuhooks/internal/runs"
 	"gpuhooks/internal/slurm"
-	"gpuhooks/internal/slurmconf"
 	"gpuhooks/internal/spool"
 	"gpuhooks/internal/verdict"
 	"gpuhooks/internal/xid"
@@ -46,22 +45,8 @@ func runHook(env cli.Env, path string) int {
 	log := cli.NewLog(env)
 	began := time.Now()
 	return cli.Hook(log, limit, func(d *cli.Decision) int {
-		if config.Off(path) {
-			log.Infof("switched off: the file off lies beside %s", path)
-			return cli.OK
-		}
-		job, err := slurm.FromEnv(env.Environ)
-		switch {
-		case err != nil:
-			log.Errorf("environment: %v: no record is written", err)
-			return cli.OK
-		case job.ID == 0:
-			log.Warnf("no SLURM_JOB_ID: this is not an epilog, nothing is done")
-			return cli.OK
-		case job.Context == slurm.PrologCtld || job.Context == slurm.EpilogCtld:
-			log.Errorf("gpu-epilog is for Epilog=, not for EpilogSlurmctld=: nothing is done")
-			return cli.OK
-		case slurm.Resolve(job, slurm.Inventory{}, slurmconf.Gres{}, slurm.Options{}).Verdict == slurm.NoGPUs:
+		job, ok := cli.HookJob(log, env, path)
+		if !ok {
 			return cli.OK
 		}
 		cfg := cli.HookConfig(log, path)
@@ -76,6 +61,7 @@ func runHook(env cli.Env, path string) int {
 			env: env, log: log, cfg: cfg, job: job, began: began, decide: d,
 			node: name, dir: runs.Dir(cfg.Paths.Run),
 		}
+		var err error
 		if h.boot, err = host.NewFS(cfg.Paths.Root).BootID(); err != nil {
 			log.Warnf("boot id: %v", err)
 		}

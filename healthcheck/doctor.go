@@ -38,7 +38,7 @@ EXIT STATUS
 }
 
 func runDoctor(env cli.Env, o options, asJSON bool) error {
-	c, err := loadConfig(o.config)
+	c, err := cli.LoadConfig(o.config)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ EXIT STATUS
 		Example: "  gpu-healthcheck explain row-remap-failure\n  gpu-healthcheck explain xid 95",
 		Args:    cli.MaximumNArgs(2),
 		RunE: func(_ *cli.Command, args []string) error {
-			c, err := loadConfig(o.config)
+			c, err := cli.LoadConfig(o.config)
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"time"
 
 	"gpuhooks/internal/check"
@@ -51,22 +50,9 @@ func look(env cli.Env, c config.Config, o options) looked {
 	return looked{name: name, look: l, verdict: v}
 }
 
-// loadConfig reads the file as people want it read: everything odd is an error.
-// The file that nobody named may be missing.
-func loadConfig(path string) (config.Config, error) {
-	c, err := config.Load(path, path != config.Path)
-	if err == nil {
-		err = errors.Join(c.UnknownChecks(path, check.Names())...)
-	}
-	if err != nil {
-		return c, &cli.ExitError{Code: cli.Usage, Err: err}
-	}
-	return c, nil
-}
-
 // runLook is what a person starts: it looks, prints, and changes nothing in Slurm.
 func runLook(env cli.Env, o options) error {
-	c, err := loadConfig(o.config)
+	c, err := cli.LoadConfig(o.config)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"gpuhooks/internal/check"
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 )
@@ -33,25 +32,8 @@ func newConfig(env cli.Env, path *string) *cli.Command {
 	return c
 }
 
-// loadConfig reads the file as people want it read: everything odd is an error.
-// The file that nobody named may be missing.
-func loadConfig(path string) (config.Config, error) {
-	c, err := config.Load(path, path != config.Path)
-	if err == nil {
-		var names []string
-		for _, k := range check.All() {
-			names = append(names, k.Name)
-		}
-		err = errors.Join(c.UnknownChecks(path, names)...)
-	}
-	if err != nil {
-		return c, &cli.ExitError{Code: cli.Usage, Err: err}
-	}
-	return c, nil
-}
-
 func checkConfig(env cli.Env, path string) error {
-	if _, err := loadConfig(path); err != nil {
+	if _, err := cli.LoadConfig(path); err != nil {
 		return err
 	}
 	what := "can be used"
@@ -75,7 +57,7 @@ func newConfigShow(env cli.Env, path *string) *cli.Command {
 }
 
 func showConfig(env cli.Env, path string, asJSON bool) error {
-	c, err := loadConfig(path)
+	c, err := cli.LoadConfig(path)
 	if err != nil {
 		return err
 	}

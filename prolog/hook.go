@@ -13,7 +13,6 @@ import (
 	"gpuhooks/internal/node"
 	"gpuhooks/internal/runs"
 	"gpuhooks/internal/slurm"
-	"gpuhooks/internal/slurmconf"
 	"gpuhooks/internal/verdict"
 )
 
@@ -40,23 +39,8 @@ type hook struct {
 func runHook(env cli.Env, path string) int {
 	log := cli.NewLog(env)
 	return cli.Hook(log, limit, func(d *cli.Decision) int {
-		if config.Off(path) {
-			log.Infof("switched off: the file off lies beside %s", path)
-			return cli.OK
-		}
-		job, err := slurm.FromEnv(env.Environ)
-		switch {
-		case err != nil:
-			log.Errorf("environment: %v: the job is not checked", err)
-			return cli.OK
-		case job.ID == 0:
-			log.Warnf("no SLURM_JOB_ID: this is not a prolog, nothing is done")
-			log.Hintf("gpu-healthcheck looks at the node, gpu-prolog --help tells the rest")
-			return cli.OK
-		case job.Context == slurm.PrologCtld || job.Context == slurm.EpilogCtld:
-			log.Errorf("gpu-prolog is for Prolog=, not for PrologSlurmctld=: nothing is done")
-			return cli.OK
-		case !mayHaveGPUs(job):
+		job, ok := cli.HookJob(log, env, path)
+		if !ok {
 			return cli.OK
 		}
 		cfg := cli.HookConfig(log, path)
@@ -73,13 +57,6 @@ func runHook(env cli.Env, path string) int {
 		}
 		return code
 	})
-}
-
-// mayHaveGPUs says whether the environment names any. It is the first question,
-// so that a job without GPUs waits for nothing.
-func mayHaveGPUs(j slurm.Job) bool {
-	r := slurm.Resolve(j, slurm.Inventory{}, slurmconf.Gres{}, slurm.Options{})
-	return r.Verdict != slurm.NoGPUs
 }
 
 // run looks, judges, and acts or prepares the run.

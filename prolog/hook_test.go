@@ -184,7 +184,7 @@ func TestNothingToDo(t *testing.T) {
 	s.Must(os.Remove(s.Path("off")))
 	expect(t, s.Run("gpu-prolog", nil), 0, "no SLURM_JOB_ID")
 	expect(t, s.Run("gpu-prolog", []string{"SLURM_JOB_ID=x", "SLURM_JOB_GPUS=3"}), 0, "not a job id")
-	expect(t, s.Run("gpu-prolog", []string{"SLURM_JOB_ID=7", "SLURM_SCRIPT_CONTEXT=prolog_slurmctld"}), 0, "not for PrologSlurmctld=")
+	expect(t, s.Run("gpu-prolog", []string{"SLURM_JOB_ID=7", "SLURM_SCRIPT_CONTEXT=prolog_slurmctld"}), 0, "not for those of slurmctld")
 	calls, err := s.Calls()
 	if err != nil || len(calls) != 0 {
 		t.Errorf("NVML was asked: %v, %v", calls, err)

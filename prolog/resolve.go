@@ -83,7 +83,7 @@ func resolveJob(env cli.Env, path string, o resolveOptions, job slurm.Job) (slur
 	bad := func(err error) (slurm.Resolution, error) {
 		return slurm.Resolution{}, &cli.ExitError{Code: cli.Usage, Err: err}
 	}
-	cfg, err := loadConfig(path)
+	cfg, err := cli.LoadConfig(path)
 	if err != nil {
 		return slurm.Resolution{}, err
 	}

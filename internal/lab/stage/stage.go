@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"gpuhooks/internal/driver"
 	"gpuhooks/internal/sim"
 )
 
@@ -233,16 +233,35 @@ func (s *Stage) run(env []string, program string, args ...string) Result {
 	return r
 }
 
-// KillSampler kills the sampler that the prologs have started.
+// KillSampler kills the samplers that the prologs have started, also those that
+// are still about to find out that another one runs, and waits for their end.
 func (s *Stage) KillSampler() {
-	h, err := driver.ReadHeartbeat(s.Path("run"))
-	if err != nil {
-		return
+	for range 100 {
+		pids := s.samplers()
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have just gone
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", h.PID))
-	if err == nil && strings.Contains(string(cmdline), s.dir) {
-		_ = syscall.Kill(h.PID, syscall.SIGKILL) // it may have just gone
+}
+
+// samplers are the living samplers of this stage: only their command line, which
+// is empty once they are dead, names its directory.
+func (s *Stage) samplers() (pids []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is a constant
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil || !strings.Contains(string(b), "\x00sample\x00") || !strings.Contains(string(b), s.dir+"/") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+			pids = append(pids, pid)
+		}
 	}
+	return pids
 }
 
 // readScenario finds the cards in NVML's order.
