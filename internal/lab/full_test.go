@@ -23,7 +23,9 @@ func TestThousandJobsWhileSamplersLeave(t *testing.T) {
 				if status := hook(t, n, "prolog.sh", id, 0); status != 0 {
 					t.Errorf("job %d: prolog: status %d\n%s", id, status, logs(id))
 				}
-				time.Sleep(100 * time.Millisecond) // too short for a tick
+				// Far shorter than a tick, long enough for a sampler to start while
+				// the machine is busy: who is late then has not been started.
+				time.Sleep(400 * time.Millisecond)
 				if status := hook(t, n, "epilog.sh", id, 0, "SLURM_JOB_EXIT_CODE=0", "SLURM_JOB_EXIT_CODE2=0:0"); status != 0 {
 					t.Errorf("job %d: epilog: status %d\n%s", id, status, logs(id))
 				}
