@@ -33,9 +33,8 @@ build: $(STATIC:%=bin/%) bin/gpu-probe
 $(STATIC:%=bin/%): bin/gpu-%: FORCE
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $@ ./$*
 
-# netgo: flags are parsed with package net, which would else ask for libresolv.
 bin/gpu-probe dist/gpu-probe: FORCE
-	CGO_ENABLED=1 go build -tags netgo,osusergo -trimpath -ldflags "$(LDFLAGS) '-extldflags=-Wl,-z,lazy'" -o $@ ./probe
+	CGO_ENABLED=1 go build -trimpath -ldflags "$(LDFLAGS) '-extldflags=-Wl,-z,lazy'" -o $@ ./probe
 
 # dist/ runs on any x86-64 Linux of the last years: gpu-probe is linked against an
 # old glibc, whose packages are fetched once.

@@ -6,11 +6,13 @@ package host
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // FS is the root under which proc, sys and dev are read: "/" on a real node.
@@ -35,18 +37,38 @@ const (
 	largeFile = 256 << 10 // a table
 )
 
-// read returns at most limit bytes of a file below the root.
-func (fs FS) read(limit int64, parts ...string) ([]byte, error) {
-	f, err := os.Open(fs.Path(parts...))
+// read returns at most limit bytes of a file below the root. Tier 0 reads some
+// hundred small files, so it asks the kernel for no more than it must: package
+// os would register each of them with the poller first.
+func (fs FS) read(limit int, parts ...string) ([]byte, error) {
+	path := fs.Path(parts...)
+	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	defer unix.Close(fd)
+	b := make([]byte, 0, min(limit, smallFile))
+	for len(b) < limit {
+		b = slices.Grow(b, 1)
+		n, err := retry(func() (int, error) { return unix.Read(fd, b[len(b):min(cap(b), limit)]) })
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if n == 0 {
+			break
+		}
+		b = b[:len(b)+n]
 	}
 	return b, nil
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR {
+			return n, err
+		}
+	}
 }
 
 // value returns the one value that a small file holds.

@@ -94,21 +94,6 @@ func parseInformation(s string) gpu.ProcGPU {
 	return g
 }
 
-// DriverParams returns /proc/driver/nvidia/params, the driver's registry keys.
-func (f FS) DriverParams() (map[string]string, error) {
-	b, err := f.read(largeFile, procNVIDIA, "params")
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok {
-			out[strings.TrimSpace(key)] = strings.Trim(strings.TrimSpace(value), `"`)
-		}
-	}
-	return out, nil
-}
-
 // ModuleLoaded says whether the kernel module nvidia is there and started
 // (/sys/module/nvidia/initstate; absent where it is built in or simulated).
 func (f FS) ModuleLoaded() (bool, error) {

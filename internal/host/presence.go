@@ -44,10 +44,7 @@ func (f FS) Presence() gpu.Presence {
 	fault("/dev", err)
 	p.Proc, err = f.ProcGPUs()
 	fault("/proc/driver/nvidia/gpus", err)
-	devices, err := f.PCI()
+	p.PCI, err = f.PCI()
 	fault("/sys/bus/pci/devices", err)
-	for _, d := range devices {
-		p.PCI = append(p.PCI, gpu.PCIDevice{Address: d.Address, Driver: d.Driver, Width: d.Width, MaxWidth: d.MaxWidth})
-	}
 	return p
 }
