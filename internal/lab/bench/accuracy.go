@@ -23,8 +23,8 @@ const (
 // accuracy compares a record's averages with the load that was simulated, for a
 // job of twenty seconds and one of three. The true mean over the record's span
 // is the load times the share of the span in which it ran.
-func accuracy(dir, bin string) (rows []row, err error) {
-	n, err := newNode(dir, bin, "dgx-h100")
+func accuracy(b *bench, dir string) (rows []row, err error) {
+	n, err := newNode(dir, b.bin, "dgx-h100")
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func accuracy(dir, bin string) (rows []row, err error) {
 			length time.Duration
 			limit  float64
 		}{{20 * time.Second, 0.01}, {3 * time.Second, 0.05}} {
-			r, busy, err := loadedJob(n, c.length)
+			r, err := loadedJob(n, c.length)
 			if err != nil {
 				return rows, err
 			}
@@ -50,14 +50,14 @@ func accuracy(dir, bin string) (rows []row, err error) {
 				load  float64
 			}{{"sm_active_mean_ratio", loadSM}, {"tensor_active_mean_ratio", loadTensor}} {
 				got, ok := r.GPUs[0].Get(f.field)
-				off := math.Abs(got/(f.load*busy.Seconds()/span) - 1)
+				off := math.Abs(got/(f.load*c.length.Seconds()/span) - 1)
 				rows = append(rows, row{
 					fmt.Sprintf("%s of a %s job from %s", f.field, c.length, path),
 					fmt.Sprintf("%.4f, %.2f %% off", got, off*100), fmt.Sprintf("%g %%", c.limit*100), ok && off <= c.limit,
 				})
 			}
 			got, ok := r.GPUs[0].Get("energy_joules")
-			want := loadWatts*busy.Seconds() + idleWatts*(span-busy.Seconds())
+			want := loadWatts*c.length.Seconds() + idleWatts*(span-c.length.Seconds())
 			off := math.Abs(got/want - 1)
 			rows = append(rows, row{
 				fmt.Sprintf("energy of a %s job", c.length),
@@ -68,25 +68,23 @@ func accuracy(dir, bin string) (rows []row, err error) {
 	return rows, nil
 }
 
-// loadedJob runs one job on GPU 0 with the load for that long, and returns its
-// record and how long the load really ran.
-func loadedJob(n *node, length time.Duration) (r record.Record, busy time.Duration, err error) {
+// loadedJob runs one job on GPU 0 with the load for just that long, and returns
+// its record.
+func loadedJob(n *node, length time.Duration) (r record.Record, err error) {
 	job, _, err := n.prolog("0")
 	if err != nil {
-		return r, 0, err
+		return r, err
 	}
-	start := time.Now()
 	if err := n.sim.Load("--gpus", "0", "--for", length.String(), "--util", "97", "--power", fmt.Sprint(loadWatts),
 		"--sm", fmt.Sprint(loadSM), "--tensor", fmt.Sprint(loadTensor)).Run(); err != nil {
-		return r, 0, fmt.Errorf("gpu-sim load: %w", err)
+		return r, fmt.Errorf("gpu-sim load: %w", err)
 	}
-	busy = time.Since(start)
 	if _, err := n.epilog(job, "0"); err != nil {
-		return r, 0, err
+		return r, err
 	}
 	b, err := os.ReadFile(filepath.Join(n.path("spool"), "records", fmt.Sprintf("%d.0.bench.json", job)))
 	if err != nil {
-		return r, 0, err
+		return r, err
 	}
-	return r, busy, json.Unmarshal(b, &r)
+	return r, json.Unmarshal(b, &r)
 }

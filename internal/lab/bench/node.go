@@ -74,17 +74,24 @@ tick = "1s"
 	return nil
 }
 
-// gres lists the device nodes in the order of NVML's indices, which the
-// probe's inventory tells.
-func (n *node) gres() (string, error) {
+// inventory is what the probe tells of the node.
+func (n *node) inventory() (inv slurm.Inventory, err error) {
 	out, err := exec.Command(filepath.Join(n.bin, "gpu-probe"), "read", "--inventory",
 		"--root", n.sim.Root(), "--nvml", n.sim.Library()).Output()
-	if err != nil {
-		return "", fmt.Errorf("gpu-probe read --inventory: %w", err)
+	if err == nil {
+		err = json.Unmarshal(out, &inv)
 	}
-	var inv slurm.Inventory
-	if err := json.Unmarshal(out, &inv); err != nil {
-		return "", fmt.Errorf("gpu-probe read --inventory: %w", err)
+	if err != nil {
+		err = fmt.Errorf("gpu-probe read --inventory: %w", err)
+	}
+	return inv, err
+}
+
+// gres lists the device nodes in the order of NVML's indices.
+func (n *node) gres() (string, error) {
+	inv, err := n.inventory()
+	if err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	for _, g := range inv.GPUs {
