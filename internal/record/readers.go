@@ -8,7 +8,9 @@ import (
 	"gpuhooks/internal/runs"
 )
 
-// reader takes one statistic of a quantity out of what is known of a device.
+// reader takes one statistic of a quantity out of what is known of a device. The
+// functions that make readers are not inlined: each row of the table would carry
+// a copy, which made a hook 2 % larger.
 type reader func(d *device, s Stat) Value
 
 func known(v float64, source gpu.Source, flags ...Flag) Value {
@@ -21,6 +23,8 @@ func unknown(why Why) Value { return Value{Source: gpu.SourceNone, Why: why} }
 const maxWatts = 5000
 
 // sampled reads what the sampler accumulated.
+//
+//go:noinline
 func sampled(m gpu.Metric) reader {
 	return func(d *device, s Stat) Value {
 		st, why := d.stat(m)
@@ -43,6 +47,8 @@ func sampled(m gpu.Metric) reader {
 
 // cycles reads a mean from the card's cumulative cycles, which miss nothing of
 // the run, and everything else from the sampler.
+//
+//go:noinline
 func cycles(k gpu.Counter, m gpu.Metric) reader {
 	fromSamples := sampled(m)
 	return func(d *device, s Stat) Value {
@@ -61,6 +67,8 @@ func cycles(k gpu.Counter, m gpu.Metric) reader {
 }
 
 // count reads a plain counter of the card.
+//
+//go:noinline
 func count(k gpu.Counter) reader {
 	return func(d *device, _ Stat) Value {
 		v, flags, why := d.counter(k, true)
@@ -72,6 +80,8 @@ func count(k gpu.Counter) reader {
 }
 
 // throttle reads nanoseconds as seconds. No clock runs longer than the run did.
+//
+//go:noinline
 func throttle(k gpu.Counter) reader {
 	return func(d *device, _ Stat) Value {
 		ns, flags, why := d.counter(k, true)
@@ -92,6 +102,8 @@ func throttle(k gpu.Counter) reader {
 // since its load, and over the card's life. The two may lag behind each other;
 // the larger delta is the truth. It is exact as soon as one that was not reset
 // is as large.
+//
+//go:noinline
 func errors2(volatile, aggregate gpu.Counter) reader {
 	return func(d *device, _ Stat) Value {
 		best := count(volatile)(d, Total)
@@ -106,6 +118,8 @@ func errors2(volatile, aggregate gpu.Counter) reader {
 }
 
 // moved reads bytes from a counter, else integrates the sampled rate.
+//
+//go:noinline
 func moved(k gpu.Counter, rate gpu.Metric) reader {
 	return func(d *device, _ Stat) Value {
 		v, flags, why := d.counter(k, false)
