@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -103,10 +104,8 @@ func (h *hook) maxAge() time.Duration {
 	}
 	age := shareable
 	for _, r := range list {
-		for _, end := range []time.Time{r.End, r.Done} {
-			if !end.IsZero() {
-				age = min(age, h.env.Now().Sub(end))
-			}
+		if end := cmp.Or(r.Done, r.End); !end.IsZero() {
+			age = min(age, h.env.Now().Sub(end))
 		}
 	}
 	return max(age, 0)

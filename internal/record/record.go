@@ -54,7 +54,7 @@ type Word string
 // The words. Slurm alone knows whether a signal was a cancellation, a time
 // limit or a crash.
 const (
-	Completed Word = "completed" // exit code 0
+	Completed Word = "completed" // exit code 0; Slurm 22.05 tells the same of a cancelled job
 	Failed    Word = "failed"    // another exit code
 	Signalled Word = "signalled" // ended by a signal: cancelled, out of time or crashed
 	Ended     Word = "ended"     // slurmd did not tell how

@@ -103,15 +103,15 @@ func (p *page) state(j Job) string {
 	}
 	switch worst.Word {
 	case record.Completed:
-		return "COMPLETED (exit code 0)"
+		return "exit code 0" // completed, or cancelled: Slurm 22.05 tells the node the same
 	case record.Failed:
 		return p.red(fmt.Sprintf("FAILED (exit code %d)", worst.ExitCode.Or(0)))
 	case record.Signalled:
-		return fmt.Sprintf("ENDED BY SIGNAL %d (cancelled, out of time, or crashed)", worst.Signal.Or(0))
+		return fmt.Sprintf("ended by signal %d (cancelled, out of time, or crashed)", worst.Signal.Or(0))
 	case record.NodeLost:
 		return p.red("NODE LOST")
 	}
-	return "ENDED (slurmd does not tell how)"
+	return "ended (slurmd does not tell how)"
 }
 
 func nodes(j Job) string {

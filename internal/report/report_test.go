@@ -75,7 +75,7 @@ func TestPages(t *testing.T) {
 func TestSentences(t *testing.T) {
 	all := pages(t)
 	for _, c := range []struct{ name, yes, no string }{
-		{"busy", "COMPLETED (exit code 0)", "Notes"},
+		{"busy", "State: exit code 0", "Notes"},
 		{"unused", "did not use 5 of the 8 allocated GPUs (GPU 3, 4, 5, 6, 7). Please ask for fewer GPUs", "Is the code GPU-enabled"},
 		{"lowsm", "GPU-Util is 100%, yet on average only 6% of the GPU's processors (SMs) had work", "did not use"},
 		{"short", "The run was very short", "Please"},

@@ -22,11 +22,10 @@ type Mark struct {
 	Text   string    `json:"text,omitempty"`
 }
 
-// Run is one run's directory as it is now.
+// Run is one run's directory as it is now. Of a closed one only Done is set.
 type Run struct {
 	Name
 	HasJob  bool      // job.json is there; it may be another boot's
-	HasSums bool      // the sampler has seen the run
 	End     time.Time // zero where there is no such file; the file's time
 	Done    time.Time
 	Refused time.Time
@@ -179,8 +178,9 @@ func (d Dir) stat(n Name) Run {
 		}
 		return st.ModTime()
 	}
-	return Run{
-		Name: n, HasJob: !at("job.json").IsZero(), HasSums: !at("sums.json").IsZero(),
-		End: at("end"), Done: at("done"), Refused: at("refused"), Changed: at("."),
+	r := Run{Name: n, Done: at("done")}
+	if r.Done.IsZero() { // hundreds of closed runs may wait for their ten minutes
+		r.HasJob, r.End, r.Refused, r.Changed = !at("job.json").IsZero(), at("end"), at("refused"), at(".")
 	}
+	return r
 }
