@@ -68,7 +68,8 @@ type Identity struct {
 // GPU is one look at one card.
 type GPU struct {
 	Identity
-	Complete  bool       `json:"complete"` // everything asked for was tried; false in a partial answer
+	Complete  bool       `json:"complete"`      // everything asked for was tried; false in a partial answer
+	Time      time.Time  `json:"time,omitzero"` // when its counters were read, UTC; zero when they were not
 	Health    Health     `json:"health"`
 	Counters  Counters   `json:"counters,omitempty"`
 	Readings  Readings   `json:"readings,omitempty"`

@@ -3,6 +3,8 @@
 package nvml
 
 import (
+	"time"
+
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"gpuhooks/internal/gpu"
@@ -72,6 +74,7 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 
 	links := min(max(g.NVLinks.Or(0), 0), nvml.NVLINK_MAX_LINKS)
 	fields := readFields(d, links, &a)
+	g.Time = time.Now().UTC()
 	g.Health = decisive(fields)
 	g.Counters = fields.counters(links)
 	if early != nil {

@@ -10,9 +10,17 @@ import (
 // PointOf takes the counters of a job's devices out of a look at the node. A
 // device that the look does not show is in it without counters, and says so.
 func PointOf(n *gpu.Node, r slurm.Resolution) Point {
-	p := Point{Time: n.Time.UTC()}
+	p := Point{}
 	for _, g := range r.GPUs {
-		p.Devices = append(p.Devices, devicePoint(n.Find(g.UUID), g))
+		card := n.Find(g.UUID)
+		p.Devices = append(p.Devices, devicePoint(card, g))
+		// The look began earlier: where prologs come together it waited its turn.
+		if card != nil && !card.Time.IsZero() && (p.Time.IsZero() || card.Time.Before(p.Time)) {
+			p.Time = card.Time.UTC()
+		}
+	}
+	if p.Time.IsZero() {
+		p.Time = n.Time.UTC()
 	}
 	return p
 }

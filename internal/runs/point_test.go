@@ -42,3 +42,25 @@ func TestPointOf(t *testing.T) {
 		t.Errorf("an instance that is not in the look %+v", lostMIG)
 	}
 }
+
+// A run begins when its counters were read, not when the look at the node did.
+func TestPointTime(t *testing.T) {
+	look := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	n := gpu.Node{Time: look, GPUs: []gpu.GPU{
+		{Identity: gpu.Identity{UUID: "GPU-a"}, Time: look.Add(300 * time.Millisecond)},
+		{Identity: gpu.Identity{UUID: "GPU-b"}, Time: look.Add(200 * time.Millisecond)},
+		{Identity: gpu.Identity{UUID: "GPU-lost"}},
+	}}
+	for want, uuids := range map[time.Time][]string{
+		look.Add(200 * time.Millisecond): {"GPU-a", "GPU-b", "GPU-lost"},
+		look:                             {"GPU-lost"},
+	} {
+		var r slurm.Resolution
+		for _, u := range uuids {
+			r.GPUs = append(r.GPUs, slurm.GPU{UUID: u})
+		}
+		if got := PointOf(&n, r).Time; !got.Equal(want) {
+			t.Errorf("%v: %v, want %v", uuids, got, want)
+		}
+	}
+}
