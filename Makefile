@@ -84,7 +84,10 @@ install: build
 	install -d $(DESTDIR)$(sbindir) $(DESTDIR)$(libexecdir) $(DESTDIR)$(docdir)/examples $(DESTDIR)$(mandir)/man8
 	install -m 0755 $(STATIC:%=bin/%) $(DESTDIR)$(sbindir)
 	install -m 0755 bin/gpu-probe $(DESTDIR)$(libexecdir)
-	install -m 0644 $(wildcard etc/*.toml etc/*.conf) $(DESTDIR)$(docdir)/examples
+	install -m 0644 $(wildcard etc/*.toml etc/*.conf etc/*.logrotate) $(DESTDIR)$(docdir)/examples
+	for u in $(notdir $(wildcard etc/systemd/*)); do \
+		sed 's|/usr/local/libexec/gpuhooks|$(libexecdir)|' etc/systemd/$$u >$(DESTDIR)$(docdir)/examples/$$u || exit 1; \
+	done
 	sed -i 's|/usr/libexec/gpuhooks|$(libexecdir)|' $(DESTDIR)$(docdir)/examples/gpuhooks.toml
 	$(if $(wildcard docs/man/*.8),install -m 0644 $(wildcard docs/man/*.8) $(DESTDIR)$(mandir)/man8)
 	for w in prolog epilog healthcheck; do \

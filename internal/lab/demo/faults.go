@@ -20,7 +20,7 @@ func lostGPU(ctx context.Context, p *part) error {
 		return err
 	}
 	// n3 has the least weight: the job goes there, though it names no node.
-	id, err := p.submit(ctx, "lost-gpu", p.load("--sm 0.6 --tensor 0.3 --util 90 --for 10s"), "--gres=gpu:4")
+	id, err := p.submit(ctx, "lost-gpu", p.load("--sm 0.6 --tensor 0.3 --util 90 --memory 30GiB --for 10s"), "--gres=gpu:4")
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func contained(ctx context.Context, p *part) error {
 // eccJob runs a job on one GPU of the node; while it runs, the GPU has an
 // uncorrectable memory error and the kernel logs the XID.
 func (p *part) eccJob(ctx context.Context, name, node string, xid int, more func(gpu int) []string) (record.Record, int, error) {
-	id, err := p.submit(ctx, name, p.load("--sm 0.7 --tensor 0.4 --util 95 --for 8s"), "-w", node, "--gres=gpu:1")
+	id, err := p.submit(ctx, name, p.load("--sm 0.7 --tensor 0.4 --util 95 --memory 16GiB --for 8s"), "-w", node, "--gres=gpu:1")
 	if err != nil {
 		return record.Record{}, 0, err
 	}
@@ -147,7 +147,7 @@ func observed(ctx context.Context, p *part) error {
 	if err := p.lab.Resume(ctx, "n3"); err != nil {
 		return err
 	}
-	script := "export CUDA_VISIBLE_DEVICES=0,1,2\n" + p.load("--sm 0.5 --tensor 0.2 --util 80 --for 5s") // 3 is lost
+	script := "export CUDA_VISIBLE_DEVICES=0,1,2\n" + p.load("--sm 0.5 --tensor 0.2 --util 80 --memory 24GiB --for 5s") // 3 is lost
 	id, err := p.submit(ctx, "observed", script, "-w", "n3", "--gres=gpu:4")
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func utilLies(ctx context.Context, p *part) error {
 
 // short is scenario 4: a job of three seconds.
 func short(ctx context.Context, p *part) error {
-	id, err := p.submit(ctx, "short", p.load("--sm 0.5 --tensor 0.2 --util 80 --for 3s"), "-w", "n1", "--gres=gpu:1")
+	id, err := p.submit(ctx, "short", p.load("--sm 0.5 --tensor 0.2 --util 80 --memory 8GiB --for 3s"), "-w", "n1", "--gres=gpu:1")
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func short(ctx context.Context, p *part) error {
 
 // array is scenario 5: two tasks that share a node, each with its own GPUs.
 func array(ctx context.Context, p *part) error {
-	script := `case $SLURM_ARRAY_TASK_ID in 1) sm=0.3 ;; 2) sm=0.7 ;; esac` + "\n" + p.load("--sm $sm --tensor 0.1 --util 90 --for 15s")
+	script := `case $SLURM_ARRAY_TASK_ID in 1) sm=0.3 ;; 2) sm=0.7 ;; esac` + "\n" + p.load("--sm $sm --tensor 0.1 --util 90 --memory 12GiB --for 15s")
 	id, err := p.submit(ctx, "array", script, "-w", "n1", "--gres=gpu:1", "--array=1-2")
 	if err != nil {
 		return err
@@ -125,8 +126,17 @@ func (p *part) completed(ctx context.Context, id int) (record.Record, error) {
 		return r, err
 	}
 	p.expect(r.State.Word == record.Completed && !r.Quality.SamplerMissing && !r.Quality.NoStart && !r.Quality.NoEnd,
-		"the record is whole", "%s, %.1f s, quality %+v", r.State.Word, r.Elapsed.Or(0), r.Quality)
+		"the record is whole", "%s, %.1f s, quality %s", r.State.Word, r.Elapsed.Or(0), quality(r.Quality))
 	return r, nil
+}
+
+// quality is what the record says against itself.
+func quality(q record.Quality) string {
+	b, err := json.Marshal(q)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
 
 // expectLoad wants the record to show a load that lasted some seconds. The mean
