@@ -7,11 +7,8 @@
 package node
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"gpuhooks/internal/config"
@@ -75,6 +72,7 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	files := readSlurm(cfg, opt)
 	l := &Look{cfg: cfg, opt: opt, store: Store{Dir: cfg.Paths.Run}}
 	root := host.NewFS(cfg.Paths.Root)
 	var err error
@@ -82,7 +80,6 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	l.problem("boot id", err)
 	l.Memory, err = l.store.Load(l.BootID)
 	l.problem("the node's memory", err)
-	l.readSlurm()
 
 	first := l.Memory.LastAnswer.IsZero()
 	ctx, cancel := context.WithTimeout(ctx, deadline(cfg, opt, first))
@@ -94,6 +91,7 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	w := wanted{boot: l.BootID, tier: opt.Tier, after: after, maxAge: opt.MaxAge, now: opt.Now}
 	l.Reading, l.Shared, err = l.store.share(ctx, w, ask)
 	l.problem("sharing the reading", err)
+	l.takeSlurm(ctx, files)
 	if l.BootID == "" {
 		l.BootID = l.Reading.Node.BootID
 	}
@@ -121,20 +119,6 @@ func deadline(cfg config.Config, opt Options, first bool) time.Duration {
 		return h.Boot.D()
 	}
 	return h.Deadline.D()
-}
-
-// readSlurm reads slurm.conf and gres.conf. A site without gres.conf, or with a
-// broken one, is told what does not work without it where that matters.
-func (l *Look) readSlurm() {
-	path := cmp.Or(l.opt.SlurmConf, l.cfg.Slurm.Conf)
-	if found, _ := slurmconf.Locate(path); found != "" {
-		path = found
-	}
-	l.Conf, l.ConfErr = slurmconf.ReadConf(path)
-	l.Gres, l.GresErr = slurmconf.ReadGres(cmp.Or(l.cfg.Slurm.GresConf, slurmconf.GresPath(path)))
-	if !errors.Is(l.GresErr, fs.ErrNotExist) {
-		l.problem("gres.conf", l.GresErr)
-	}
 }
 
 // inventory is what finding a job's GPUs needs. A card that the kernel has and
