@@ -32,6 +32,7 @@ type hook struct {
 	env    cli.Env
 	log    *cli.Log
 	cfg    config.Config
+	broken bool // the configuration is not that of the file
 	job    slurm.Job
 	node   string // this node's name in Slurm
 	boot   string
@@ -49,7 +50,7 @@ func runHook(env cli.Env, path string) int {
 		if !ok {
 			return cli.OK
 		}
-		cfg := cli.HookConfig(log, path)
+		cfg, broken := cli.HookConfig(log, path)
 		if !cfg.Epilog.Enabled {
 			return cli.OK
 		}
@@ -58,7 +59,7 @@ func runHook(env cli.Env, path string) int {
 			return cli.OK
 		}
 		h := hook{
-			env: env, log: log, cfg: cfg, job: job, began: began, decide: d,
+			env: env, log: log, cfg: cfg, broken: broken, job: job, began: began, decide: d,
 			node: name, dir: runs.Dir(cfg.Paths.Run),
 		}
 		var err error
@@ -86,7 +87,7 @@ func (h *hook) run() int {
 	case runs.FoundNone:
 		run.Name = own
 	}
-	in := record.Input{Epilog: h.job, BootID: h.boot, Version: cli.Version(), Catalog: h.catalogue}
+	in := record.Input{Epilog: h.job, ConfigBroken: h.broken, BootID: h.boot, Version: cli.Version(), Catalog: h.catalogue}
 	if found == runs.FoundOpen {
 		h.readJob(run.Name, &in)
 	}

@@ -45,7 +45,7 @@ func runHook(env cli.Env, o options) int {
 			log.Infof("switched off: the file off lies beside %s", o.config)
 			return cli.OK
 		}
-		cfg := cli.HookConfig(log, o.config)
+		cfg, _ := cli.HookConfig(log, o.config)
 		for _, err := range cfg.UnknownChecks(o.config, check.Names()) {
 			log.Warnf("%v", err)
 		}

@@ -44,7 +44,7 @@ func runHook(env cli.Env, path string) int {
 		if !ok {
 			return cli.OK
 		}
-		cfg := cli.HookConfig(log, path)
+		cfg, _ := cli.HookConfig(log, path)
 		if !cfg.Prolog.Enabled {
 			return cli.OK
 		}

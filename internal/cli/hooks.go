@@ -14,8 +14,9 @@ import (
 )
 
 // HookConfig reads the configuration as a hook does: whatever is wrong with it
-// is said, and something usable comes back.
-func HookConfig(log *Log, path string) config.Config {
+// is said, and something usable comes back. broken says that it is not the file:
+// the record carries that, so that a site sees it in its store.
+func HookConfig(log *Log, path string) (c config.Config, broken bool) {
 	c, problems, broken := config.LoadHook(path, config.LastGood(stateOf(path)))
 	for _, p := range problems {
 		if broken {
@@ -27,7 +28,7 @@ func HookConfig(log *Log, path string) config.Config {
 	if broken {
 		log.Hintf("gpu-prolog config check --config %s", path)
 	}
-	return c
+	return c, broken
 }
 
 // NodeName is this node's name in Slurm: the configured one, else slurmd's, else

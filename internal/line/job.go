@@ -63,6 +63,7 @@ func (e *encoder) quality(r record.Record, g record.GPU) {
 	e.bool("no_start", r.Quality.NoStart)
 	e.bool("sampler_missing", r.Quality.SamplerMissing)
 	e.bool("events_incomplete", r.Quality.EventsIncomplete)
+	e.bool("config_broken", r.Quality.ConfigBroken)
 	e.text("sm_active_source", string(g.Values["sm_active_mean_ratio"].Source))
 	e.text("energy_source", string(g.Values["energy_joules"].Source))
 }

@@ -24,6 +24,7 @@ type Input struct {
 	EventsLost    bool             // that log had been overwritten
 	Findings      []check.Finding  // what the epilog's checks found about the job's GPUs
 	Resolution    slurm.Resolution // whose GPUs, where there is no Job to say it
+	ConfigBroken  bool             // gpuhooks.toml could not be used
 	InJobCgroup   bool             // PrologFlags=RunInJob: slurmd does not tell the exit code
 	NodeLost      bool             // finished after a reboot
 	Now           time.Time
@@ -198,6 +199,7 @@ func quality(in Input, r Record, reloaded bool) Quality {
 		EventsIncomplete: in.EventsLost || (in.Sums != nil && in.Sums.EventsIncomplete),
 		ShortJob:         known && elapsed < 2*tick,
 		NodeLost:         in.NodeLost,
+		ConfigBroken:     in.ConfigBroken,
 		DriverReloaded:   reloaded,
 		Sharing:          string(resolution(in).Sharing),
 	}

@@ -98,7 +98,8 @@ const docsTail = `
 The fields of ` + "`slurm_gpu_job`" + ` are those of the table above, as integers or floats as
 it says, and: job_id, restart, uid, exit_code, signal, start_unix_seconds,
 end_unix_seconds, gaps, counter_resets (integers), elapsed_seconds, coverage_ratio
-(floats), shared_gpu, no_start, sampler_missing, events_incomplete (booleans), user,
+(floats), shared_gpu, no_start, sampler_missing, events_incomplete,
+config_broken (booleans), user,
 account, qos, state, pci, sm_active_source, energy_source (strings). An unknown value
 is absent. Job id and user are fields, not tags: as tags they would make a new series
 for every job. The last three digits of a time (nanoseconds) are the job's number, so

@@ -178,6 +178,7 @@ type Quality struct {
 	SharedGPU        bool   `json:"shared_gpu,omitempty"`        // at least one GPU may have been used by others too
 	NodeLost         bool   `json:"node_lost,omitempty"`         // finished after a reboot, from the last checkpoint
 	DriverReloaded   bool   `json:"driver_reloaded,omitempty"`   // counters began anew during the run
+	ConfigBroken     bool   `json:"config_broken,omitempty"`     // gpuhooks.toml could not be used: the last good copy or the defaults held
 	Unresolved       string `json:"unresolved,omitempty"`        // why the job's GPUs could not be told
 }
 
