@@ -20,6 +20,9 @@ var driverLoaded = Check{
 			}
 			return []Finding{{Outcome: Fail, Text: "the nvidia kernel module is not loaded"}}
 		}
+		if !in.Node.Presence.ModuleLoaded.IsSet() && !in.Node.Driver.Version.IsSet() && len(in.Node.Faults) == 0 {
+			return []Finding{{Outcome: Error, Text: "nothing was read of the driver"}}
+		}
 		for _, f := range in.Node.Faults {
 			switch f.Kind {
 			case gpu.FaultNoDriver:

@@ -15,6 +15,9 @@ var driverMismatch = Check{
 	},
 	Run: func(in Input) []Finding {
 		if !gpu.HasFault(in.Node.Faults, gpu.FaultMismatch) {
+			if !in.Node.Driver.Version.IsSet() {
+				return []Finding{{Outcome: Skip, Text: "NVML did not answer"}}
+			}
 			return nil
 		}
 		text := "the NVML library and the kernel module have different versions"

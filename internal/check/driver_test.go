@@ -38,7 +38,7 @@ func TestDriverMismatch(t *testing.T) {
 			nodeFault(gpu.FaultMismatch, 18)(in)
 			in.Node.Driver.NVML = gpu.Some("13.585.10")
 		}, []string{"fail node: the NVML library and the kernel module have different versions: the module is 580.95.05, the library 13.585.10"}},
-		{"another fault", nodeFault(gpu.FaultNoDriver, 9), nil},
+		{"another fault", nodeFault(gpu.FaultNoDriver, 9), []string{"skip node: NVML did not answer"}},
 	})
 }
 

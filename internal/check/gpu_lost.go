@@ -37,6 +37,9 @@ var gpuLost = Check{
 				}
 			}
 		}
+		if len(lost) == 0 && len(in.Node.GPUs) == 0 && !in.Answered() {
+			return []Finding{{Outcome: Skip, Text: "no GPU was read"}}
+		}
 		var out []Finding
 		for _, l := range lost {
 			if l.gpu == nil || l.gpu.UUID == "" || in.Judged(l.gpu.UUID) {

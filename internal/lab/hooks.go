@@ -21,7 +21,7 @@ func (l *Lab) writeHooks() error {
 		return nil
 	}
 	settings := map[string]string{
-		"sbin":   l.opts.Bin,
+		"sbin":   l.bin(),
 		"config": filepath.Join(l.Dir, "nodes", "$SLURMD_NODENAME", "gpuhooks.toml"),
 		"log":    filepath.Join(l.Dir, "nodes", "$SLURMD_NODENAME", "gpuhooks.log"),
 	}
@@ -69,7 +69,7 @@ func (l *Lab) nodeConfig(n *Node, mode string) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Node %s of the lab.\nmode = %q\n", n.Name, mode)
 	fmt.Fprintf(&b, "\n[paths]\nroot = %q\nrun = %q\nspool = %q\nstate = %q\nfallback = %q\nprobe = %q\nnvml = %q\n",
-		n.Root(), n.Run(), n.Spool(), filepath.Join(n.Dir, "state"), n.Fallback(), filepath.Join(l.opts.Bin, "gpu-probe"), n.Sim.Library())
+		n.Root(), n.Run(), n.Spool(), filepath.Join(n.Dir, "state"), n.Fallback(), filepath.Join(l.bin(), "gpu-probe"), n.Sim.Library())
 	fmt.Fprintf(&b, "\n[slurm]\nconf = %q\nnodename = %q\n", l.SlurmConf(), n.Name)
 	for _, p := range []string{"scontrol", "sinfo", "squeue", "sacct"} {
 		path, err := exec.LookPath(p)
@@ -98,7 +98,7 @@ func (l *Lab) bootCheck(ctx context.Context, n *Node) error {
 func (l *Lab) Program(ctx context.Context, n *Node, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(l.opts.Bin, program), append([]string{"--config", n.Config()}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(l.bin(), program), append([]string{"--config", n.Config()}, args...)...)
 	cmd.Env = l.clientEnv()
 	cmd.Dir = l.Dir
 	out, err := cmd.CombinedOutput()

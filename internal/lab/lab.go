@@ -80,7 +80,13 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
 	l := &Lab{Dir: dir, opts: o}
-	if err := l.start(ctx); err != nil {
+	if !o.NoHooks {
+		err = InstallPrograms(o.Bin, l.bin())
+	}
+	if err == nil {
+		err = l.start(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lab: %w", err), l.Stop())
 	}
 	return l, nil

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 	"time"
+
+	"gpuhooks/internal/lab"
 )
 
 // row is one figure.
@@ -58,7 +60,11 @@ func run(bin, only string) (err error) {
 	}
 	defer os.RemoveAll(dir)
 
-	b, rows, err := calibrate(bin)
+	own := filepath.Join(dir, "bin")
+	if err := lab.InstallPrograms(bin, own); err != nil {
+		return err
+	}
+	b, rows, err := calibrate(own)
 	if err != nil {
 		return err
 	}
