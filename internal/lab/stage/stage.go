@@ -37,7 +37,7 @@ var programs = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	for name, cgo := range map[string]string{"prolog": "0", "epilog": "0", "probe": "1"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "gpu-"+name), "gpuhooks/"+name)
+		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "gpu-"+name), "gpuhooks/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "CGO_CFLAGS=-O1 -Wno-deprecated-declarations", "CGO_LDFLAGS=-Wl,-z,lazy")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return dir, fmt.Errorf("build gpu-%s: %w: %s", name, err, out)
