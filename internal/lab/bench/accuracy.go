@@ -53,7 +53,7 @@ func accuracy(b *bench, dir string) (rows []row, err error) {
 				off := math.Abs(got/(f.load*c.length.Seconds()/span) - 1)
 				rows = append(rows, row{
 					fmt.Sprintf("%s of a %s job from %s", f.field, c.length, path),
-					fmt.Sprintf("%.4f, %.2f %% off", got, off*100), fmt.Sprintf("%g %%", c.limit*100), ok && off <= c.limit,
+					fmt.Sprintf("%.4f, %.2f %% off", got, off*100), fmt.Sprintf("%g %%", c.limit*100), ok && off <= c.limit, false,
 				})
 			}
 			got, ok := r.GPUs[0].Get("energy_joules")
@@ -61,7 +61,7 @@ func accuracy(b *bench, dir string) (rows []row, err error) {
 			off := math.Abs(got/want - 1)
 			rows = append(rows, row{
 				fmt.Sprintf("energy of a %s job", c.length),
-				fmt.Sprintf("%.1f J, %.2f %% off", got, off*100), "0.5 %", ok && off <= 0.005,
+				fmt.Sprintf("%.1f J, %.2f %% off", got, off*100), "0.5 %", ok && off <= 0.005, false,
 			})
 		}
 	}

@@ -63,7 +63,7 @@ func calls(b *bench, dir string) (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows, row{"NVML calls a GPU at tier 1", fmt.Sprint(most(whole)), "25", most(whole) > 0 && most(whole) <= 25})
+	rows = append(rows, row{"NVML calls a GPU at tier 1", fmt.Sprint(most(whole)), "25", most(whole) > 0 && most(whole) <= 25, false})
 	counts, instances, err := look("dgx-a100-mig")
 	if err != nil {
 		return rows, err
@@ -74,7 +74,7 @@ func calls(b *bench, dir string) (rows []row, err error) {
 			worst = max(worst, float64(counts[g]-25)/float64(n))
 		}
 	}
-	rows = append(rows, row{"NVML calls a MIG instance beyond 25 for its GPU", fmt.Sprintf("%.1f", worst), "8", worst > 0 && worst <= 8})
+	rows = append(rows, row{"NVML calls a MIG instance beyond 25 for its GPU", fmt.Sprintf("%.1f", worst), "8", worst > 0 && worst <= 8, false})
 	return rows, nil
 }
 
@@ -124,11 +124,11 @@ func samplers(b *bench, dir string) (rows []row, err error) {
 		if jobs == 1 {
 			one = perTick
 			rows = append(rows,
-				row{"sampler RSS", fmt.Sprintf("%.1f MB", after.rss/1e6), "12 MB", after.rss <= 12e6},
-				row{"sampler CPU a tick, 8 GPUs", ms(cpu), "1 ms, here " + ms(b.here(time.Millisecond, 0)), cpu <= b.here(time.Millisecond, 0)},
-				row{"sampler NVML calls a GPU and tick, 1 job", fmt.Sprintf("%.2f", perTick), "8", perTick > 0 && perTick <= 8})
+				row{"sampler RSS", fmt.Sprintf("%.1f MB", after.rss/1e6), "12 MB", after.rss <= 12e6, false},
+				row{"sampler CPU a tick, 8 GPUs", ms(cpu), "1 ms, here " + ms(b.here(time.Millisecond, 0)), cpu <= time.Millisecond, cpu <= b.here(time.Millisecond, 0)},
+				row{"sampler NVML calls a GPU and tick, 1 job", fmt.Sprintf("%.2f", perTick), "8", perTick > 0 && perTick <= 8, false})
 		} else {
-			rows = append(rows, row{"… 8 jobs", fmt.Sprintf("%.2f", perTick), fmt.Sprintf("%.2f", one), perTick <= one*1.05})
+			rows = append(rows, row{"… 8 jobs", fmt.Sprintf("%.2f", perTick), fmt.Sprintf("%.2f", one), perTick <= one*1.05, false})
 		}
 		for job, gpus := range started {
 			if _, err := n.epilog(job, gpus); err != nil {

@@ -22,7 +22,7 @@ func sizes(b *bench, _ string) (rows []row, err error) {
 			return rows, err
 		}
 		mb := float64(st.Size()) / 1e6
-		rows = append(rows, row{"size of " + f.program, fmt.Sprintf("%.2f MB", mb), fmt.Sprintf("%g MB", f.mb), mb <= f.mb})
+		rows = append(rows, row{"size of " + f.program, fmt.Sprintf("%.2f MB", mb), fmt.Sprintf("%g MB", f.mb), mb <= f.mb, false})
 	}
 	return rows, nil
 }
@@ -73,7 +73,7 @@ func prologs(b *bench, dir string) (rows []row, err error) {
 // part of the limit that waits for the library is not stretched.
 func (b *bench) timing(what string, times []time.Duration, limit, waits time.Duration) row {
 	here := b.here(limit, waits)
-	return row{what, spread(times), ms(limit) + ", here " + ms(here), p(times, 0.5) <= here}
+	return row{what, spread(times), ms(limit) + ", here " + ms(here), p(times, 0.5) <= limit, p(times, 0.5) <= here}
 }
 
 // here is a limit on this machine.
