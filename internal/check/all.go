@@ -1,7 +1,5 @@
 package check
 
-import "slices"
-
 // All lists every check. Their order is that of a drain reason: what explains
 // the others stands before them.
 func All() []Check {
@@ -26,16 +24,6 @@ func All() []Check {
 		migEmpty,
 		readings,
 	}
-}
-
-// Find returns the check of that name.
-func Find(name string) (Check, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(c Check) bool { return c.Name == name })
-	if i < 0 {
-		return Check{}, false
-	}
-	return all[i], true
 }
 
 // Names lists the names of all checks in their order.

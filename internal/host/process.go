@@ -47,17 +47,6 @@ func (f FS) Process(pid int) (Process, error) {
 	return p, nil
 }
 
-// Alive says whether the process with that start time still runs. A zombie
-// does not.
-func (f FS) Alive(pid int, start uint64) bool {
-	b, err := f.read(smallFile, "proc", strconv.Itoa(pid), "stat")
-	if err != nil {
-		return false
-	}
-	var p Process
-	return parseProcessStat(string(b), &p) == nil && p.Start == start && p.State != 'Z' && p.State != 'X'
-}
-
 // GPUProcess is the process as gpu data knows it.
 func (p Process) GPUProcess() gpu.Process {
 	return gpu.Process{PID: p.PID, Name: p.Comm, UID: gpu.Some(p.UID), Start: gpu.Some(p.Start), Job: p.Job}
