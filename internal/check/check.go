@@ -58,6 +58,7 @@ type Check struct {
 	Default config.Policy // what Fail leads to unless the configuration says otherwise
 	OnError config.Policy // what Error leads to; "" is ignore: logged and open
 	Count   bool          // counts the node's devices: skipped where a job's cgroup hides some
+	Host    bool          // looks at gpu.Host, which only the health check reads: skipped elsewhere
 	Doc     Doc
 	Run     func(Input) []Finding // no finding at all is Pass
 }

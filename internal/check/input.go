@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"gpuhooks/internal/baseline"
+	"gpuhooks/internal/config"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/xid"
 )
@@ -18,6 +20,8 @@ type Input struct {
 	Kernel    Kernel
 	Memory    Memory
 	Expected  Expected
+	Baseline  baseline.Baseline // the zero value expects nothing
+	Limits    config.Limits
 	Processes Processes
 	Now       time.Time
 	Catalog   func() xid.Catalogue // parsed on first use
@@ -34,11 +38,19 @@ type Kernel struct {
 // Memory is what earlier looks left.
 type Memory struct {
 	Good     map[string]gpu.Counters // by GPU UUID: counters at the last good look of this driver load
+	Last     map[string]Before       // by GPU UUID, PCI address or "mlx5_0/1": all counters at the last look, good or not, of this driver load
 	Seen     []gpu.Process           // processes without a live job that a hook saw at least 3 s ago
 	NoAnswer time.Time               // when a probe first did not answer, with no answer since; zero if none
 	// Hasty says why silence proves nothing for this hook: it gives the driver
 	// too little time. "" where it does prove something.
 	Hasty string
+}
+
+// Before is one earlier look at something that counts: the difference to now,
+// over the time between, is a rate. A counter never judges by its life's total.
+type Before struct {
+	Time     time.Time
+	Counters gpu.Counters
 }
 
 // Expected is what this node is to have.

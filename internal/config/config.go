@@ -19,6 +19,8 @@ type Config struct {
 	Sampler     Sampler          `toml:"sampler"`
 	Drain       Drain            `toml:"drain"`
 	Processes   Processes        `toml:"processes"`
+	Limits      Limits           `toml:"limits"`
+	Export      Export           `toml:"export"`
 	Checks      map[string]Check `toml:"checks"`
 }
 
@@ -42,6 +44,7 @@ type Paths struct {
 	Probe    string `toml:"probe"`    // gpu-probe
 	NVML     string `toml:"nvml"`     // the library to load; "" is the linker's libnvidia-ml.so.1
 	XID      string `toml:"xid"`      // a site's own XID catalogue, laid over the built-in one; "" is none
+	Baseline string `toml:"baseline"` // what this node is expected to have; a missing file expects nothing
 }
 
 // Slurm says where Slurm's files and commands are.
@@ -86,6 +89,30 @@ type Drain struct {
 // Processes is about left-over processes on GPUs.
 type Processes struct {
 	Allow []string `toml:"allow"` // names that may hold a GPU without a job
+}
+
+// Limits are from where on what only ever is more or less becomes a finding.
+// Rates are since the last look.
+type Limits struct {
+	CorrectedPerHour   float64  `toml:"corrected_per_hour"`    // corrected ECC errors of one GPU
+	RetiredPages       int      `toml:"retired_pages"`         // before Ampere: NVIDIA replaces at 63
+	RemappedRows       int      `toml:"remapped_rows"`         // because of uncorrected errors: NVIDIA replaces at 512
+	SpareBanks         int      `toml:"spare_banks"`           // memory banks with few or no spare rows left
+	ThrottledShare     float64  `toml:"throttled_share"`       // of the time, by heat or power brake, 0..1
+	TemperatureMargin  int      `toml:"temperature_margin"`    // °C left to the slowdown threshold
+	NVLinkErrorsPerMin float64  `toml:"nvlink_errors_per_min"` // CRC, replay and recovery, of one GPU
+	PCIeErrorsPerHour  float64  `toml:"pcie_errors_per_hour"`  // AER correctable, and replays, of one GPU
+	PortErrorsPerHour  float64  `toml:"port_errors_per_hour"`  // local link integrity, of one RDMA port
+	StuckFor           Duration `toml:"stuck_for"`             // a thread in state D inside the driver, seen twice
+	ClockError         Duration `toml:"clock_error"`           // of an unsynchronised clock
+	DirFree            int      `toml:"dir_free_mib"`          // of spool and state, MiB
+	Siblings           float64  `toml:"siblings"`              // how far one GPU may be off the median of its kind, 0..1
+}
+
+// Export is where monitoring finds the health check's verdict.
+type Export struct {
+	Textfile string `toml:"textfile"` // directory of Prometheus' node_exporter in which gpuhooks.prom is kept; "" is none
+	Lines    string `toml:"lines"`    // file that slurm_gpu_health lines are written to, the last look's; "" is none
 }
 
 // Check is the policy for one check; empty strings mean the check's default.
@@ -138,7 +165,7 @@ func Default() Config {
 		Mode: Observe,
 		Paths: Paths{
 			Root: "/", Run: "/run/gpuhooks", Spool: "/var/spool/gpuhooks", State: "/var/lib/gpuhooks",
-			Fallback: "/run/gpuhooks/unsent", Probe: probe,
+			Fallback: "/run/gpuhooks/unsent", Probe: probe, Baseline: "/var/lib/gpuhooks/baseline.toml",
 		},
 		Slurm: Slurm{
 			Conf: "/etc/slurm/slurm.conf", Scontrol: "/usr/bin/scontrol", Sinfo: "/usr/bin/sinfo",
@@ -156,6 +183,11 @@ func Default() Config {
 			"nvidia-persistenced", "nvidia-cuda-mps-server", "nvidia-cuda-mps-control",
 			"nv-hostengine", "dcgm-exporter", "dcgmproftester", "Xorg", "gpu-probe", "slurmstepd",
 		}},
+		Limits: Limits{
+			CorrectedPerHour: 1000, RetiredPages: 63, RemappedRows: 512, SpareBanks: 1, ThrottledShare: 0.25, TemperatureMargin: 3,
+			NVLinkErrorsPerMin: 100, PCIeErrorsPerHour: 1000, PortErrorsPerHour: 100, StuckFor: sec(30), ClockError: sec(1), DirFree: 16,
+			Siblings: 0.1,
+		},
 		Checks: map[string]Check{},
 	}
 }

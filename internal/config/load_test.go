@@ -43,7 +43,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 			`:3: drain.brake_min: 0 is less than 1`,
 		}},
 		{"an unknown key", "[prolog]\ndeadlin = \"4s\"\n", []string{`:2: unknown key "prolog.deadlin" (allowed here: enabled, deadline, boot)`}},
-		{"an unknown table", "[prologue]\n", []string{`:1: unknown key "prologue" (allowed here: mode, paths, slurm, prolog, epilog, healthcheck, sampler, drain, processes, checks)`}},
+		{"an unknown table", "[prologue]\n", []string{`:1: unknown key "prologue" (allowed here: mode, paths, slurm, prolog, epilog, healthcheck, sampler, drain, processes, limits, export, checks)`}},
 		{"an unknown key of a check", "[checks.xid]\nprologue = \"warn\"\n", []string{`:2: unknown key "checks.xid.prologue" (allowed here: prolog, epilog, healthcheck, on_error, mode)`}},
 	}
 	for _, tt := range tests {

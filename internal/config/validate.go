@@ -39,7 +39,7 @@ func (c Config) validate(where func(key string) string) error {
 			bad(key, "%q is not an absolute path", path)
 		}
 	}
-	for key, path := range map[string]string{"paths.nvml": c.Paths.NVML, "paths.xid": c.Paths.XID, "slurm.gres_conf": c.Slurm.GresConf} {
+	for key, path := range map[string]string{"paths.nvml": c.Paths.NVML, "paths.xid": c.Paths.XID, "paths.baseline": c.Paths.Baseline, "export.textfile": c.Export.Textfile, "export.lines": c.Export.Lines, "slurm.gres_conf": c.Slurm.GresConf} {
 		if path != "" && !filepath.IsAbs(path) {
 			bad(key, "%q is not an absolute path", path)
 		}
@@ -76,6 +76,25 @@ func (c Config) validate(where func(key string) string) error {
 	if c.Drain.UndrainRuns < 1 {
 		bad("drain.undrain_runs", "%d is less than 1", c.Drain.UndrainRuns)
 	}
+	for key, v := range map[string]float64{
+		"corrected_per_hour": c.Limits.CorrectedPerHour, "retired_pages": float64(c.Limits.RetiredPages), "remapped_rows": float64(c.Limits.RemappedRows),
+		"spare_banks": float64(c.Limits.SpareBanks), "nvlink_errors_per_min": c.Limits.NVLinkErrorsPerMin,
+		"pcie_errors_per_hour": c.Limits.PCIeErrorsPerHour, "port_errors_per_hour": c.Limits.PortErrorsPerHour, "dir_free_mib": float64(c.Limits.DirFree),
+	} {
+		if !(v >= 0) {
+			bad("limits."+key, "%g is negative", v)
+		}
+	}
+	for key, v := range map[string]float64{"throttled_share": c.Limits.ThrottledShare, "siblings": c.Limits.Siblings} {
+		if !(v > 0 && v <= 1) {
+			bad("limits."+key, "%g is not between 0 and 1", v)
+		}
+	}
+	if c.Limits.TemperatureMargin < 0 || c.Limits.TemperatureMargin > 50 {
+		bad("limits.temperature_margin", "%d is not between 0 and 50", c.Limits.TemperatureMargin)
+	}
+	within("limits.stuck_for", c.Limits.StuckFor, time.Second, time.Hour)
+	within("limits.clock_error", c.Limits.ClockError, time.Millisecond, time.Hour)
 	for name, k := range c.Checks {
 		for key, p := range map[string]Policy{
 			"prolog": k.Prolog, "epilog": k.Epilog, "healthcheck": k.HealthCheck, "on_error": k.OnError,

@@ -41,6 +41,8 @@ type Request struct {
 	AfterSeq     uint64   // kernel log records after this one
 	GPUs         []string // UUIDs; nil is all
 	CountersOnly bool     // what an epilog needs
+	Host         bool     // also what surrounds the GPUs (gpu.Host)
+	Dirs         []string // of which Host is to say whether they are writable
 }
 
 // args is the probe's command line: all that it is told, since its environment
@@ -57,6 +59,9 @@ func (r Request) args() []string {
 	args := []string{"--tier", strconv.Itoa(r.Tier), "--after", strconv.FormatUint(r.AfterSeq, 10)}
 	if len(r.GPUs) > 0 {
 		args = append(args, "--gpus", strings.Join(r.GPUs, ","))
+	}
+	if r.Host {
+		args = append(args, "--host", "--dirs", strings.Join(r.Dirs, ","))
 	}
 	if r.CountersOnly {
 		args = append(args, "--counters-only")

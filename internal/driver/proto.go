@@ -17,13 +17,14 @@ const Protocol = "gpuhooks.probe/1"
 // The order is: hello; presence and kernel (tier 0); driver; one gpu line a card
 // with the decisive readings (Complete false), then one with all of them
 // (Complete true), cards interleaved as they are ready: a later line of a card
-// replaces the earlier; fault where something failed for the node; done.
+// replaces the earlier; host where it was asked for; fault where something failed for the node; done.
 type Line struct {
 	Hello    *Hello        `json:"hello,omitempty"`
 	Presence *gpu.Presence `json:"presence,omitempty"`
 	Kernel   *Kernel       `json:"kernel,omitempty"`
 	Driver   *gpu.Driver   `json:"driver,omitempty"`
 	GPU      *gpu.GPU      `json:"gpu,omitempty"`
+	Host     *gpu.Host     `json:"host,omitempty"`
 	Fault    *gpu.Fault    `json:"fault,omitempty"`
 	Done     *Done         `json:"done,omitempty"`
 }

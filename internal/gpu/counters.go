@@ -36,10 +36,16 @@ const (
 	RemapCorrected   Counter = "remapped_rows_corrected_rows"
 	RemapUncorrected Counter = "remapped_rows_uncorrected_rows"
 
-	PCIeReplay       Counter = "pcie_replay_errors"
-	PCIeCorrectable  Counter = "pcie_correctable_errors"
-	PCIeNonFatal     Counter = "pcie_nonfatal_errors"
-	PCIeFatal        Counter = "pcie_fatal_errors"
+	PCIeReplay      Counter = "pcie_replay_errors"
+	PCIeCorrectable Counter = "pcie_correctable_errors"
+	PCIeNonFatal    Counter = "pcie_nonfatal_errors"
+	PCIeFatal       Counter = "pcie_fatal_errors"
+
+	// Advanced error reporting of the bus (aer_dev_* of sysfs), of the card or of
+	// the port above it; reset at boot only.
+	AERCorrectable   Counter = "pcie_aer_correctable_errors"
+	AERNonFatal      Counter = "pcie_aer_nonfatal_errors"
+	AERFatal         Counter = "pcie_aer_fatal_errors"
 	PCIeTxBytes      Counter = "pcie_tx_bytes" // GPM 255
 	PCIeRxBytes      Counter = "pcie_rx_bytes" // GPM 256
 	NVLinkTxBytes    Counter = "nvlink_tx_bytes"

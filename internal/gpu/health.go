@@ -10,13 +10,19 @@ type Health struct {
 	RemapBanks     Opt[RemapBanks]   `json:"remap_banks,omitzero"`
 	RetiredPages   Opt[RetiredPages] `json:"retired_pages,omitzero"` // before Ampere
 	SRAMThreshold  Opt[bool]         `json:"sram_threshold_exceeded,omitzero"`
-	PCIeGen        Opt[int]          `json:"pcie_gen,omitzero"` // current; idle cards lower it
+	Unrepairable   Opt[bool]         `json:"unrepairable_memory,omitzero"` // Hopper and newer: memory beyond repair
+	Repair         Opt[Repair]       `json:"repair,omitzero"`              // Blackwell: repairs that wait for a reset
+	Fabric         Opt[FabricState]  `json:"fabric,omitzero"`              // cards behind an NVSwitch
+	License        Opt[bool]         `json:"vgpu_licensed,omitzero"`       // vGPU guests
+	PCIeGen        Opt[int]          `json:"pcie_gen,omitzero"`            // current; idle cards lower it
 	PCIeWidth      Opt[int]          `json:"pcie_width,omitzero"`
 	NVLinksActive  Opt[int]          `json:"nvlinks_active,omitzero"`
 	Persistence    Opt[bool]         `json:"persistence,omitzero"`
 	ComputeMode    Opt[string]       `json:"compute_mode,omitzero"` // default, exclusive-process, prohibited
 	Throttle       Opt[uint64]       `json:"throttle_reasons,omitzero"`
-	PowerLimit     Opt[float64]      `json:"power_limit_watts,omitzero"` // enforced
+	PowerLimit     Opt[float64]      `json:"power_limit_watts,omitzero"`  // enforced
+	SMClockLimit   Opt[int]          `json:"sm_clock_limit_mhz,omitzero"` // application clock: the driver runs no faster
+	PState         Opt[int]          `json:"pstate,omitzero"`             // 0 under load … 15
 	MemoryTotal    Opt[uint64]       `json:"memory_total_bytes,omitzero"`
 	GPMSupported   Opt[bool]         `json:"gpm_supported,omitzero"`
 }
@@ -49,4 +55,21 @@ type RetiredPages struct {
 	SingleBit uint64 `json:"single_bit"`
 	DoubleBit uint64 `json:"double_bit"`
 	Pending   bool   `json:"pending"`
+}
+
+// Repair is nvmlDeviceGetRepairStatus: what the next reset will repair.
+type Repair struct {
+	Channel bool `json:"channel_pending"`
+	TPC     bool `json:"tpc_pending"`
+}
+
+// FabricState is nvmlDeviceGetGpuFabricInfoV: whether the NVLink fabric has
+// taken the card in. Multi-GPU work before "completed" fails.
+type FabricState struct {
+	State   string      `json:"state"`             // not-started, in-progress, completed
+	Status  int         `json:"status"`            // NVML return code of the probe of the fabric; 0 is success once completed
+	Clique  int         `json:"clique"`            // cards of one clique reach one another
+	Cluster string      `json:"cluster,omitempty"` // UUID of the NVLink domain; "" where there is one node only
+	Health  []string    `json:"health,omitempty"`  // what the health mask complains of: degraded-bandwidth, route-recovery, route-unhealthy, access-timeout, wrong-configuration
+	Summary Opt[string] `json:"summary,omitzero"`  // healthy, unhealthy, limited (v3 of the call)
 }

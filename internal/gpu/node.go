@@ -9,6 +9,7 @@ type Node struct {
 	Presence Presence  `json:"presence"`
 	Driver   Driver    `json:"driver"`
 	GPUs     []GPU     `json:"gpus"`             // in NVML order; a GPU that is lost is still listed when it could be identified
+	Host     *Host     `json:"host,omitempty"`   // nil where it was not asked for: only the health check does
 	Faults   []Fault   `json:"faults,omitempty"` // what failed for the node as a whole (nvmlInit, …)
 }
 
@@ -18,17 +19,27 @@ type Driver struct {
 	NVML    Opt[string] `json:"nvml_version"` // library, e.g. "13.580.95.05"
 	CUDA    Opt[string] `json:"cuda_version"` // highest CUDA, e.g. "13.0"
 	Count   Opt[int]    `json:"gpu_count"`    // nvmlDeviceGetCount
+
+	ConfCompute Opt[ConfCompute] `json:"conf_compute,omitzero"` // set where confidential computing is possible
+}
+
+// ConfCompute is the confidential-computing state of the node.
+type ConfCompute struct {
+	Enabled  bool `json:"enabled"`
+	Ready    bool `json:"ready"` // the cards accept work
+	DevTools bool `json:"devtools"`
 }
 
 // Presence is tier 0: what is there without asking NVML.
 type Presence struct {
-	ModuleLoaded  Opt[bool]   `json:"module_loaded"`  // /sys/module/nvidia
-	ModuleVersion Opt[string] `json:"module_version"` // /proc/driver/nvidia/version or /sys/module/nvidia/version
-	DriverLoad    string      `json:"driver_load"`    // identity of this load of the kernel module; changes with a reload, "" when unknown
-	Control       Opt[bool]   `json:"control_node"`   // /dev/nvidiactl is a character device
-	DeviceMinors  []int       `json:"device_minors"`  // N of the /dev/nvidiaN character devices
-	PCI           []PCIDevice `json:"pci"`            // NVIDIA display/3D controllers on the bus
-	Proc          []ProcGPU   `json:"proc"`           // /proc/driver/nvidia/gpus
+	ModuleLoaded  Opt[bool]   `json:"module_loaded"`        // /sys/module/nvidia
+	ModuleVersion Opt[string] `json:"module_version"`       // /proc/driver/nvidia/version or /sys/module/nvidia/version
+	DriverLoad    string      `json:"driver_load"`          // identity of this load of the kernel module; changes with a reload, "" when unknown
+	Control       Opt[bool]   `json:"control_node"`         // /dev/nvidiactl is a character device
+	DeviceMinors  []int       `json:"device_minors"`        // N of the /dev/nvidiaN character devices
+	PCI           []PCIDevice `json:"pci"`                  // NVIDIA display/3D controllers on the bus
+	Proc          []ProcGPU   `json:"proc"`                 // /proc/driver/nvidia/gpus
+	CapMinors     []int       `json:"cap_minors,omitempty"` // N of the /dev/nvidia-caps/nvidia-capN character devices
 	Faults        []Fault     `json:"faults,omitempty"`
 }
 
@@ -38,6 +49,19 @@ type PCIDevice struct {
 	Driver   string   `json:"driver"`  // kernel driver bound: nvidia, vfio-pci, ""
 	Width    Opt[int] `json:"width"`   // current lanes
 	MaxWidth Opt[int] `json:"max_width"`
+
+	Gen    Opt[int]     `json:"gen,omitzero"` // PCIe generation of the link now: idle cards lower it
+	MaxGen Opt[int]     `json:"max_gen,omitzero"`
+	Slot   Opt[PCISlot] `json:"slot,omitzero"` // the port above it
+	AER    Counters     `json:"aer,omitempty"` // aer_dev_*: PCIeAERCorrectable, …
+}
+
+// PCISlot is what the port above a card can do (/sys/bus/pci/devices/…/../).
+type PCISlot struct {
+	Address  string   `json:"address"`
+	MaxGen   Opt[int] `json:"max_gen,omitzero"`
+	MaxWidth Opt[int] `json:"max_width,omitzero"`
+	AER      Counters `json:"aer,omitempty"`
 }
 
 // ProcGPU is one /proc/driver/nvidia/gpus/<pci>/information.
@@ -63,6 +87,15 @@ type Identity struct {
 	PCIeMaxWidth Opt[int]    `json:"pcie_max_width,omitzero"`
 	MaxSMClock   Opt[int]    `json:"max_sm_clock_mhz,omitzero"`
 	NVLinks      Opt[int]    `json:"nvlinks,omitzero"` // links the card has, active or not
+
+	InfoROM        Opt[string]  `json:"inforom,omitzero"` // image version
+	GSP            Opt[string]  `json:"gsp,omitzero"`     // firmware version
+	PowerDefault   Opt[float64] `json:"power_limit_default_watts,omitzero"`
+	Virtualization Opt[string]  `json:"virtualization,omitzero"` // none, passthrough, vgpu (a guest), host-vgpu, host-vsga
+	NUMA           Opt[int]     `json:"numa,omitzero"`
+	CPUs           Opt[string]  `json:"cpus,omitzero"`               // CPUs near the card, "0-31,64-95"
+	Slowdown       Opt[int]     `json:"slowdown_celsius,omitzero"`   // hardware slowdown threshold
+	MemoryMax      Opt[int]     `json:"memory_max_celsius,omitzero"` // highest memory temperature
 }
 
 // GPU is one look at one card.

@@ -18,7 +18,7 @@ func Run(checks []check.Check, in check.Input, cfg config.Config, hook Hook) Ver
 	}
 	for _, c := range checks {
 		p := policyOf(c, cfg, hook)
-		result := Result{Check: c.Name, Outcome: check.Skip, Text: inapplicable(c, p, in)}
+		result := Result{Check: c.Name, Outcome: check.Skip, Text: inapplicable(c, p, in, hook)}
 		if result.Text == "" {
 			findings := run(c, in)
 			result = summarise(c.Name, findings, p)
@@ -81,12 +81,14 @@ func (p policy) leadsTo(f check.Finding) config.Policy {
 }
 
 // inapplicable says why a check is not run; "" when it is.
-func inapplicable(c check.Check, p policy, in check.Input) string {
+func inapplicable(c check.Check, p policy, in check.Input, hook Hook) string {
 	switch {
 	case c.Tier > in.Tier:
 		return fmt.Sprintf("needs tier %d", c.Tier)
 	case p.fail == config.PolicyIgnore:
 		return "ignored by the configuration"
+	case c.Host && hook != HealthCheck:
+		return "the health check looks at it"
 	case c.Count && in.Expected.JobCgroup:
 		return "the job's cgroup may hide devices"
 	}
