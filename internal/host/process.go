@@ -14,16 +14,18 @@ import (
 // Process is one process of the machine. In a simulated node's root there are
 // none: read them from NewFS("/").
 type Process struct {
-	PID   int
-	Comm  string // at most 15 bytes, chosen by the process itself
-	State byte   // R running, S sleeping, D in an uninterruptible call, Z dead but not reaped, …
-	Start uint64 // clock ticks since boot; with PID it names the process for as long as the boot lasts
-	UID   int    // owner (effective)
-	Job   string // Slurm job of its cgroup: a number, or a SLUID; "" for none
+	PID    int
+	Parent int    // 0 for a process without one in this namespace
+	Comm   string // at most 15 bytes, chosen by the process itself
+	State  byte   // R running, S sleeping, D in an uninterruptible call, Z dead but not reaped, …
+	Start  uint64 // clock ticks since boot; with PID it names the process for as long as the boot lasts
+	UID    int    // owner (effective)
+	Job    string // Slurm job of its cgroup: a number, or a SLUID; "" for none
 }
 
-// Process reads one process. It is fs.ErrNotExist once it is gone.
-func (f FS) Process(pid int) (Process, error) {
+// ProcessStat reads what /proc/PID/stat tells of a process: all but UID and Job.
+// It is fs.ErrNotExist once the process is gone.
+func (f FS) ProcessStat(pid int) (Process, error) {
 	p := Process{PID: pid}
 	dir := "proc/" + strconv.Itoa(pid)
 	b, err := f.read(smallFile, dir, "stat")
@@ -33,6 +35,16 @@ func (f FS) Process(pid int) (Process, error) {
 	if err := parseProcessStat(string(b), &p); err != nil {
 		return p, fmt.Errorf("%s: %w", f.Path(dir, "stat"), err)
 	}
+	return p, nil
+}
+
+// Process reads one process. It is fs.ErrNotExist once it is gone.
+func (f FS) Process(pid int) (Process, error) {
+	p, err := f.ProcessStat(pid)
+	if err != nil {
+		return p, err
+	}
+	dir := "proc/" + strconv.Itoa(pid)
 	st, err := os.Stat(f.Path(dir))
 	if err != nil {
 		return p, err
@@ -40,7 +52,8 @@ func (f FS) Process(pid int) (Process, error) {
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
 		p.UID = int(sys.Uid)
 	}
-	if b, err = f.read(largeFile, dir, "cgroup"); err != nil {
+	b, err := f.read(largeFile, dir, "cgroup")
+	if err != nil {
 		return p, gone(err)
 	}
 	p.Job = JobOfCgroup(string(b))
@@ -69,13 +82,16 @@ func parseProcessStat(s string, p *Process) error {
 		return fmt.Errorf("malformed stat %q", s)
 	}
 	rest := strings.Fields(s[end+1:])
-	const state, start = 0, 19 // fields 3 and 22
+	const state, parent, start = 0, 1, 19 // fields 3, 4 and 22
 	if len(rest) <= start || len(rest[state]) != 1 {
 		return fmt.Errorf("malformed stat %q", s)
 	}
 	ticks, err := strconv.ParseUint(rest[start], 10, 64)
 	if err != nil {
 		return fmt.Errorf("start time: %w", err)
+	}
+	if p.Parent, err = strconv.Atoi(rest[parent]); err != nil {
+		return fmt.Errorf("parent: %w", err)
 	}
 	p.Comm = printable(s[open+1 : end])
 	p.State = rest[state][0]

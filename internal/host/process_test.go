@@ -60,7 +60,7 @@ func TestProcessOfThisMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if self.UID != os.Geteuid() || self.Start == 0 || !strings.HasPrefix(self.Comm, "host.test") {
+	if self.UID != os.Geteuid() || self.Parent != os.Getppid() || self.Start == 0 || !strings.HasPrefix(self.Comm, "host.test") {
 		t.Errorf("this process is %+v", self)
 	}
 }
