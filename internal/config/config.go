@@ -55,6 +55,7 @@ type Slurm struct {
 	Sinfo    string `toml:"sinfo"`
 	Squeue   string `toml:"squeue"`
 	Sacct    string `toml:"sacct"`
+	Slurmd   string `toml:"slurmd"`   // asked with -G what it detects, by the health check alone; "" is never
 	Version  string `toml:"version"`  // "22.05.8"; "" when unknown: decides the order of a detected list
 	NodeName string `toml:"nodename"` // "" is SLURMD_NODENAME, else the short host name
 }
@@ -169,7 +170,7 @@ func Default() Config {
 		},
 		Slurm: Slurm{
 			Conf: "/etc/slurm/slurm.conf", Scontrol: "/usr/bin/scontrol", Sinfo: "/usr/bin/sinfo",
-			Squeue: "/usr/bin/squeue", Sacct: "/usr/bin/sacct",
+			Squeue: "/usr/bin/squeue", Sacct: "/usr/bin/sacct", Slurmd: "/usr/sbin/slurmd",
 		},
 		Prolog:      Hook{Enabled: true, Deadline: sec(4), Boot: sec(4)},
 		Epilog:      Hook{Enabled: true, Deadline: sec(1), Boot: sec(1)},
