@@ -40,7 +40,7 @@ struct scenario {
 	char *text;        // what the entries point into
 };
 
-void scenario_locate(const char *dir);                     // once, before anything else
+void scenario_locate(const char *dir, int64_t trust);      // once, before anything else; trust: for how long the file is not looked at again
 const char *scenario_dir(void);
 const struct scenario *scenario_acquire(void);             // NULL: there is none
 void scenario_release(const struct scenario *s);
@@ -127,6 +127,7 @@ struct state {
 	struct stamp stamp;                // the scenario that `gpu` was taken from
 	int64_t now, gpm_time;             // monotonic: integrated up to, last GPM refresh
 	struct gpu_state gpu[MAX_GPUS];
+	int loads;                         // how many places of `load` are looked at: none behind is taken
 	struct load load[MAX_LOADS];
 	_Atomic uint32_t events;           // how many there have been; the futex that waiters sleep on
 	struct event event[MAX_EVENTS];

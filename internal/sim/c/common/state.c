@@ -136,7 +136,7 @@ static void rates_at(const struct state *st, int gpu, int slot, int64_t t, doubl
 	const struct gpu_state *u = &st->gpu[gpu];
 	if (slot < 0) memcpy(out, u->base, sizeof u->base);
 	else memset(out, 0, sizeof(double) * R_COUNT);
-	for (int i = 0; i < MAX_LOADS; i++) {
+	for (int i = 0; i < st->loads; i++) {
 		const struct load *l = &st->load[i];
 		if (!runs(l, t) || !l->target[gpu]) continue;
 		const struct step *now = step_at(l, t);
@@ -170,7 +170,7 @@ static int64_t next_change(const struct state *st, int64_t t, int64_t now) {
 	next = earlier(next, now / GPM_REFRESH * GPM_REFRESH, t);
 	int64_t ring_from = now - RING * RING_PERIOD > t ? now - RING * RING_PERIOD : t;
 	next = earlier(next, (ring_from / RING_PERIOD + 1) * RING_PERIOD, t);
-	for (int i = 0; i < MAX_LOADS; i++) {
+	for (int i = 0; i < st->loads; i++) {
 		const struct load *l = &st->load[i];
 		if (!l->pid) continue;
 		next = earlier(next, l->begin, t);
@@ -197,8 +197,9 @@ static void run_until(struct state *st, int64_t now) {
 	if (now < st->now) { // another boot's state: the clock began again
 		st->now = now;
 		memset(st->load, 0, sizeof st->load);
+		st->loads = 0;
 	}
-	for (int i = 0; i < MAX_LOADS; i++) settle_end(&st->load[i], now, false);
+	for (int i = 0; i < st->loads; i++) settle_end(&st->load[i], now, false);
 	for (int64_t t = st->now, next; t < now; t = next) {
 		next = next_change(st, t, now);
 		for (int g = 0; g < MAX_GPUS; g++) {
@@ -225,8 +226,9 @@ static void run_until(struct state *st, int64_t now) {
 		if (next % GPM_REFRESH == 0) st->gpm_time = next;
 		st->now = next;
 	}
-	for (int i = 0; i < MAX_LOADS; i++)
+	for (int i = 0; i < st->loads; i++)
 		if (st->load[i].pid && st->load[i].end <= now) st->load[i].pid = 0;
+	while (st->loads > 0 && !st->load[st->loads - 1].pid) st->loads--;
 }
 
 void state_advance(struct state *st, const struct scenario *s, int64_t now) {
@@ -239,7 +241,7 @@ void state_advance(struct state *st, const struct scenario *s, int64_t now) {
 }
 
 void state_reap(struct state *st) {
-	for (int i = 0; i < MAX_LOADS; i++) {
+	for (int i = 0; i < st->loads; i++) {
 		settle_end(&st->load[i], st->now, true);
 		if (st->load[i].pid && st->load[i].end <= st->now) st->load[i].pid = 0;
 	}
@@ -247,7 +249,7 @@ void state_reap(struct state *st) {
 
 uint64_t state_memory(const struct state *st, int gpu, int slot) {
 	uint64_t used = 0;
-	for (int i = 0; i < MAX_LOADS; i++) {
+	for (int i = 0; i < st->loads; i++) {
 		const struct load *l = &st->load[i];
 		if (!runs(l, st->now) || !l->target[gpu]) continue;
 		if (slot >= 0) used += l->target[gpu] >> slot & 1 ? l->memory : 0;

@@ -22,7 +22,7 @@ static void start(void) {
 	char *slash = strrchr(path, '/');
 	if (slash) *slash = 0;
 	else strcpy(path, ".");
-	scenario_locate(path);
+	scenario_locate(path, 2 * MS); // a tick of a sampler is a hundred calls
 	state = state_open(path);
 	for (int g = 0; g < MAX_GPUS; g++)
 		for (int i = 0; i <= MAX_SLOTS; i++) handles[g][i] = (struct nvmlDevice_st){g, i - 1};

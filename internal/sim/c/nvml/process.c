@@ -12,7 +12,7 @@ static int of_loads(const struct call *c, bool graphics, struct found *out) {
 	int n = 0;
 	struct state *st = call_state(c);
 	state_reap(st);
-	for (int i = 0; i < MAX_LOADS; i++) {
+	for (int i = 0; i < st->loads; i++) {
 		const struct load *l = &st->load[i];
 		if (!l->pid || l->graphics != graphics) continue;
 		uint32_t target = l->target[c->gpu];

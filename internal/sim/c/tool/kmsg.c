@@ -52,7 +52,7 @@ static const struct { int code; bool of_process; const char *text; } texts[] = {
 
 // The workload on a GPU, as the driver names it: pid=4091, name=python3.
 static char *blamed(const struct state *st, int gpu) {
-	for (int i = 0; i < MAX_LOADS; i++) {
+	for (int i = 0; i < st->loads; i++) {
 		const struct load *l = &st->load[i];
 		if (!l->pid || !l->target[gpu]) continue;
 		char path[64], name[64] = "gpu-sim";

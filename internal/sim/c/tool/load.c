@@ -120,6 +120,7 @@ static struct load *begin(const struct scenario *s, const struct load *wanted) {
 		l->end = wanted->end == INT64_MAX ? INT64_MAX : st->now + wanted->end;
 		l->started = process_started(getpid());
 		l->pid = getpid();
+		if (i >= st->loads) st->loads = i + 1;
 		node_unlock(st);
 		return l;
 	}

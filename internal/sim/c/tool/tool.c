@@ -175,6 +175,6 @@ int main(int argc, char **argv) {
 		fputs(usage, stdout);
 		return 0;
 	}
-	scenario_locate(dir);
+	scenario_locate(dir, 0);
 	return run(argc - first, argv + first);
 }
