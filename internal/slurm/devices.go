@@ -19,10 +19,17 @@ type target struct {
 	minor   gpu.Opt[int] // of the card, where only that is known
 	foreign bool         // not an NVIDIA device
 	note    string       // a warning for who gets this entry
+	was     *Entry       // in a remembered list: what slurmd detected
 }
 
-// missing is what is known of a device that the driver does not show.
-func (t target) missing() GPU { return GPU{Minor: t.minor} }
+// missing is what is known of a device that the driver does not show; ok is
+// false where that is nothing.
+func (t target) missing() (g GPU, ok bool) {
+	if t.was != nil {
+		return t.was.gpu(), !t.foreign
+	}
+	return GPU{Minor: t.minor}, t.minor.IsSet()
+}
 
 // devFile reads the name of a device file, in whatever directory it lies.
 func devFile(file string) (kind string, number int) {
@@ -95,6 +102,7 @@ func byCaps(g *InventoryGPU, caps []int) (*InventoryMIG, string) {
 type deviceList struct {
 	targets []target
 	rule    Rule
+	source  string // of a remembered list
 	why     string // not empty: the list is not known
 }
 
@@ -109,6 +117,9 @@ func listOf(gpus []*InventoryGPU, node slurmconf.NodeGres, o Options, v slurmcon
 			l.why = "gres.conf has neither a gpu line with File= nor AutoDetect for this node"
 		}
 		return l
+	}
+	if o.Remembered != nil {
+		return deviceList{targets: targetsThen(gpus, o.Remembered.Entries), rule: ByRemembered, source: o.Remembered.Source}
 	}
 	var l deviceList
 	switch node.Auto {

@@ -20,7 +20,8 @@ type Rule string
 const (
 	ByUUID       Rule = "uuid"           // CUDA_VISIBLE_DEVICES names GPUs or MIG instances
 	ByMinor      Rule = "minor"          // Slurm up to 20.11: the numbers of the device files
-	BySlurmdG    Rule = "slurmd-G"       // the list that slurmd detected
+	BySlurmdG    Rule = "slurmd-G"       // a list that was given by hand
+	ByRemembered Rule = "remembered"     // the list that was remembered since slurmd started
 	ByGresConf   Rule = "gres.conf"      // File= and MultipleFiles=
 	ByNVMLOrder  Rule = "nvml-order"     // AutoDetect=nvml
 	ByMinorOrder Rule = "minor-order"    // AutoDetect=nvidia

@@ -11,9 +11,10 @@ import (
 // Options are what may be known beside the environment, gres.conf and the
 // inventory. The zero Options is "nothing".
 type Options struct {
-	Slurm    slurmconf.Version    // else Inventory.Slurm counts
-	Detected []slurmconf.Device   // slurmd -G, remembered since slurmd's start: wins over every other list
-	NodeGres []slurmconf.GresItem // the node's Gres= in slurm.conf; nil when not known
+	Slurm      slurmconf.Version    // else Inventory.Slurm counts
+	Detected   []slurmconf.Device   // slurmd -G, given by hand: wins over every other list
+	Remembered *List                // the list of slurmd's start: counts where AutoDetect is on; nil for none
+	NodeGres   []slurmconf.GresItem // the node's Gres= in slurm.conf; nil when not known
 }
 
 // Resolve finds the GPUs of a job, by UUID in the end and never by using Slurm's
@@ -177,7 +178,11 @@ func (r *resolver) byNumbers(list string) Resolution {
 		}
 		picked = append(picked, l.targets[i])
 	}
-	return r.pick(picked, l.rule)
+	res := r.pick(picked, l.rule)
+	if res.Verdict == Resolved && l.source != "" {
+		res.Reason += ": " + l.source
+	}
+	return res
 }
 
 // withoutList answers where the order is not known. A job that has every device
@@ -186,8 +191,11 @@ func (r *resolver) withoutList(index []int, l deviceList) Resolution {
 	if len(r.gpus) == 0 {
 		c := cannot("Slurm gives the job GPUs %s, and this node shows no NVIDIA GPU%s", join(index), foreignNote(l))
 		for _, i := range index {
-			if i < len(l.targets) && l.targets[i].minor.IsSet() {
-				c.Missing = append(c.Missing, l.targets[i].missing())
+			if i >= len(l.targets) {
+				continue
+			}
+			if g, ok := l.targets[i].missing(); ok {
+				c.Missing = append(c.Missing, g)
 			}
 		}
 		return c
@@ -264,7 +272,8 @@ func (r *resolver) pick(picked []target, rule Rule) Resolution {
 			foreign = append(foreign, t.files)
 		default:
 			unseen = append(unseen, t.files)
-			res.Missing = append(res.Missing, t.missing())
+			g, _ := t.missing()
+			res.Missing = append(res.Missing, g)
 		}
 	}
 	switch {

@@ -24,6 +24,7 @@ type Client struct {
 	Sinfo    string
 	Squeue   string
 	Sacct    string
+	Slurmd   string        // for SlurmdG alone
 	Conf     string        // SLURM_CONF for the commands; "" is Slurm's default
 	Timeout  time.Duration // of one command; 0 is 2 s
 }
@@ -35,6 +36,7 @@ const (
 	defaultTimeout = 2 * time.Second
 	maxOutput      = 16 << 20 // sinfo -N prints about 100 bytes a node and partition
 	maxErrorText   = 300
+	maxPrinted     = 1 << 20 // slurmd -G prints about 200 bytes a device, 1024 at most
 )
 
 // run executes one command without a shell and returns its standard output. A
