@@ -3,6 +3,7 @@ package xid
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Action is what is to be done about an event: NVIDIA's bucket, lower case.
@@ -90,6 +91,25 @@ func (a Action) Advice() string {
 func (a Action) known() bool {
 	_, ok := a.advice()
 	return ok
+}
+
+// Bucket is the action as NVIDIA's catalogue writes it, RESET_GPU; "none" where
+// the line by itself asks for nothing.
+func (a Action) Bucket() string {
+	if a == ActionNone {
+		return string(a)
+	}
+	return strings.ToUpper(string(a))
+}
+
+// MoreThanRestart says that the action asks for more than a restart of the
+// application. What NVIDIA names no action for needs a person's look, too.
+func (a Action) MoreThanRestart() bool {
+	switch a {
+	case ActionNone, ActionIgnore, ActionRestartApp, ActionXID45:
+		return false
+	}
+	return true
 }
 
 // Actions lists the actions that a catalogue may name.
@@ -273,23 +293,29 @@ func severity(a Action, category string) Severity {
 
 // Explain says in one line what an event is and what to do.
 func Explain(e Event, c Catalogue) string {
-	j := Judge(e, c)
-	what := j.Name
-	switch e.Kind {
-	case KindXID:
-		what = fmt.Sprintf("XID %d: %s", e.Code, j.Name)
-		if e.Code == 45 && e.CausedBy != 0 {
-			what += fmt.Sprintf(" (caused by XID %d)", e.CausedBy)
-		}
-	case KindSXID:
-		what = fmt.Sprintf("SXid %d (%s): %s", e.Code, e.Switch, j.Name)
-	case KindFallen:
-		what = "GPU has fallen off the bus (as XID 79): " + j.Name
-	}
+	what := Meaning(e, c)
 	if e.Kind == KindXID && e.Code == 154 && e.To.IsSet() && e.To.Or(0) == 0 {
 		return what + "; it recommends nothing any more"
 	}
-	return what + "; " + j.Action.Advice()
+	return what + "; " + Judge(e, c).Action.Advice()
+}
+
+// Meaning says in one line what an event is.
+func Meaning(e Event, c Catalogue) string {
+	name := Judge(e, c).Name
+	switch e.Kind {
+	case KindXID:
+		what := fmt.Sprintf("XID %d: %s", e.Code, name)
+		if e.Code == 45 && e.CausedBy != 0 {
+			what += fmt.Sprintf(" (caused by XID %d)", e.CausedBy)
+		}
+		return what
+	case KindSXID:
+		return fmt.Sprintf("SXid %d (%s): %s", e.Code, e.Switch, name)
+	case KindFallen:
+		return "GPU has fallen off the bus (as XID 79): " + name
+	}
+	return name
 }
 
 // ExplainCode explains a number without an event.

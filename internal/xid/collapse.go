@@ -19,22 +19,23 @@ type Collector struct {
 	dropped int
 }
 
-// Add takes one more event.
-func (c *Collector) Add(e Event) {
+// Add takes one more event, and says whether it is the first of its like.
+func (c *Collector) Add(e Event) (fresh bool) {
 	key := e.key()
 	if i, ok := c.at[key]; ok {
 		c.events[i].join(e)
-		return
+		return false
 	}
 	if len(c.events) == maxDistinct {
 		c.dropped += e.Count
-		return
+		return false
 	}
 	if c.at == nil {
 		c.at = map[eventKey]int{}
 	}
 	c.at[key] = len(c.events)
 	c.events = append(c.events, e)
+	return true
 }
 
 // Events returns what was collected, in the order of first appearance.

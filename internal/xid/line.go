@@ -1,71 +1,106 @@
 package xid
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 )
 
 // ParseLine looks at one line of some log: dmesg in its forms, syslog, journal
-// (text or JSON), or /dev/kmsg itself. It is for logs that people bring and for
-// a previous boot's journal; the live log is read by Scan, which sees what a
-// line can only claim.
+// (text or JSON), a container's log, or /dev/kmsg itself. It is for logs that
+// people bring and for a previous boot's journal; the live log is read by Scan,
+// which sees what a line can only claim.
 //
 // Lines that another program wrote, or that quote a kernel line, raise nothing.
 func ParseLine(line string) (Event, bool) {
-	text, count, ok := kernelText(line)
+	l, ok := kernelText(line)
 	if !ok {
 		return Event{}, false
 	}
 	var p Parser
-	e, ok := p.text(text)
+	e, ok := p.text(l.text)
 	if ok {
-		e.Count = count
+		e.Count = l.count
 	}
 	return e, ok
 }
 
-// kernelText takes a log's prefix off, and says how often syslog saw the line.
-func kernelText(s string) (text string, count int, ok bool) {
-	s = strings.TrimSpace(withoutColour(s))
-	if strings.HasPrefix(s, "{") {
-		if s, ok = jsonText(s); !ok {
-			return "", 0, false
+// kernelLine is what the kernel said, without what a log put around it.
+type kernelLine struct {
+	text  string
+	stamp string // the log's time, as it printed it; "" without
+	count int    // how often syslog saw the line
+}
+
+// maxPieces bounds what a log may put around a line: times, names, JSON in JSON.
+const maxPieces = 12
+
+// kernelText takes a log's prefix off.
+func kernelText(s string) (kernelLine, bool) {
+	l := kernelLine{count: 1}
+	s = strings.Trim(withoutColour(s), " \t\r\n\x00\ufeff")
+	for range maxPieces {
+		if strings.HasPrefix(s, "{") {
+			message, stamp, ok := jsonText(s)
+			if !ok {
+				return l, false
+			}
+			l.stamp = firstOf(l.stamp, stamp)
+			s = strings.Trim(withoutColour(message), " \t\r\n\x00")
+			continue
 		}
-	}
-	// rsyslog writes a line end as #012, the kernel as \x0a.
-	s = strings.NewReplacer("#012", "\n", `\x0a`, "\n").Replace(s)
-	for {
 		rest, ok := cutPrefix(s)
-		if !ok {
-			return "", 0, false
+		switch {
+		case !ok:
+			return l, false
+		case rest == s:
+			return l.message(s)
 		}
-		if rest == s {
-			break
-		}
+		l.stamp = firstOf(l.stamp, stampOf(s[:len(s)-len(rest)]))
 		s = strings.TrimLeft(rest, " ")
 	}
-	if rest, ok := strings.CutPrefix(s, "message repeated "); ok {
-		times, quoted, ok := strings.Cut(rest, " times: [")
-		n, err := strconv.Atoi(times)
-		if !ok || err != nil || n < 1 {
-			return "", 0, false
-		}
-		return strings.TrimSpace(strings.TrimSuffix(quoted, "]")), n, true
-	}
-	return s, 1, true
+	return l, false
 }
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// message is the line when nothing stands before the message any more.
+func (l kernelLine) message(s string) (kernelLine, bool) {
+	// rsyslog writes a line end as #012, the kernel as \x0a.
+	if strings.Contains(s, "#012") || strings.Contains(s, `\x0a`) {
+		s = strings.NewReplacer("#012", "\n", `\x0a`, "\n").Replace(s)
+	}
+	l.text = s
+	rest, ok := strings.CutPrefix(s, "message repeated ")
+	if !ok {
+		return l, true
+	}
+	times, quoted, ok := strings.Cut(rest, " times: [")
+	n, err := strconv.ParseUint(times, 10, 31)
+	if !ok || err != nil || n < 1 {
+		return l, false
+	}
+	l.text, l.count = strings.TrimSpace(strings.TrimSuffix(quoted, "]")), int(n)
+	return l, true
+}
+
+// messageBegins are what the messages begin with that may be of interest.
+var messageBegins = [...]string{"NVRM: ", "nvidia-nvswitch", "GSP task ", "message repeated "}
 
 // cutPrefix takes one piece of a prefix off, or returns s as it is when the
 // message itself begins. False: the line is not the kernel's.
 func cutPrefix(s string) (string, bool) {
-	for _, begin := range []string{"NVRM: ", "nvidia-nvswitch", "GSP task ", "message repeated "} {
+	for _, begin := range messageBegins {
 		if strings.HasPrefix(s, begin) {
 			return s, true
 		}
 	}
 	if rest, priority, ok := cutPriority(s); ok {
-		return rest, priority>>3 == 0
+		return cutRFC5424(rest), priority>>3 == 0
 	}
 	if head, rest, ok := strings.Cut(s, "]"); ok && strings.HasPrefix(head, "[") && isTime(head[1:]) {
 		return strings.TrimPrefix(rest, ":"), true // [ 12.345678], [ T1946], [Fri Sep 30 07:24:24 2022]
@@ -78,7 +113,7 @@ func cutPrefix(s string) (string, bool) {
 	}
 	word, rest, ok := strings.Cut(s, " ")
 	if ok && isTime(word) {
-		return rest, true // 2023-08-11T06:31:16,494892+00:00, 16:17:35.348
+		return cutStream(rest), true // 2023-08-11T06:31:16,494892+00:00, 16:17:35.348
 	}
 	// dmesg -x writes "kern  :warn  : ", Talos "192.0.2.1: kern:  err: [time]: ".
 	if rest, ok := cutFacility(s); ok {
@@ -92,14 +127,37 @@ func cutPrefix(s string) (string, bool) {
 	return "", false
 }
 
+// cutStream takes off what a container's runtime writes behind the time:
+// "stdout F " (all of a line) or "stderr P " (a part).
+func cutStream(s string) string {
+	for _, stream := range [...]string{"stdout ", "stderr "} {
+		if rest, ok := strings.CutPrefix(s, stream); ok && len(rest) > 2 && (rest[0] == 'F' || rest[0] == 'P') && rest[1] == ' ' {
+			return rest[2:]
+		}
+	}
+	return s
+}
+
+// cutRFC5424 takes "1 2026-01-17T03:22:10Z node kernel - - - " off.
+func cutRFC5424(s string) string {
+	if !strings.HasPrefix(s, "1 ") {
+		return s
+	}
+	if head, rest, ok := strings.Cut(s, " kernel - - - "); ok && strings.Count(head, " ") == 2 {
+		return rest
+	}
+	return s
+}
+
 // cutPriority takes "<4>" or kmsg's "4,8812,771234567,-;" off.
 func cutPriority(s string) (rest string, priority uint64, ok bool) {
 	var number string
 	if inside, found := strings.CutPrefix(s, "<"); found {
 		number, rest, ok = strings.Cut(inside, ">")
 	} else if head, text, found := strings.Cut(s, ";"); found {
-		if fields := strings.Split(head, ","); len(fields) >= 4 {
-			number, rest, ok = fields[0], text, true
+		if strings.Count(head, ",") >= 3 {
+			number, _, _ = strings.Cut(head, ",")
+			rest, ok = text, true
 		}
 	}
 	priority, err := strconv.ParseUint(number, 10, 16)
@@ -122,7 +180,8 @@ func isTime(s string) bool {
 	if s == "..." {
 		return true
 	}
-	digits := strings.Count(s, ":") > 0 || strings.Trim(s, "0123456789.") == ""
+	// dmesg --show-delta and --reltime add "<    0.000003>" or "+0.000003".
+	digits := strings.Contains(s, ":") || strings.Trim(s, "0123456789.<>+ ") == ""
 	if !digits && len(s) > 1 && (s[0] == 'T' || s[0] == 'C') { // thread or CPU
 		digits = strings.Trim(s[1:], "0123456789") == ""
 	}
@@ -133,31 +192,34 @@ func isTime(s string) bool {
 		!strings.HasSuffix(s, ":")
 }
 
-// jsonText takes the message out of a journal entry, which must come from the
-// kernel, or out of an agent's event.
-func jsonText(s string) (string, bool) {
-	var j struct {
-		Message    string `json:"MESSAGE"`
-		Transport  string `json:"_TRANSPORT"`
-		Identifier string `json:"SYSLOG_IDENTIFIER"`
-		Details    struct {
-			Message string `json:"message"`
-		} `json:"details"`
+// stampOf finds the time in a piece of a prefix; thread marks are none.
+func stampOf(s string) string {
+	s = strings.TrimSpace(s)
+	if strings.HasPrefix(s, "[") {
+		s = strings.TrimSpace(strings.Trim(s, "[]: "))
+		if s == "..." || strings.HasPrefix(s, "T") && !strings.Contains(s, ":") || strings.HasPrefix(s, "C") {
+			return ""
+		}
+		return clean(s)
 	}
-	if json.Unmarshal([]byte(s), &j) != nil {
-		return "", false
+	fields := strings.Fields(s)
+	for i, f := range fields[:min(len(fields), 4)] {
+		switch {
+		case strings.Count(f, ":") < 2 || strings.Trim(f, "0123456789:.,TZ+-") != "":
+		case strings.Contains(f, "-") || i == 0:
+			return clean(f) // ISO, or a time of day
+		default:
+			return clean(strings.Join(fields[:i+1], " ")) // Mar  5 19:54:38
+		}
 	}
-	if j.Transport != "" && j.Transport != "kernel" || j.Identifier != "" && j.Identifier != "kernel" {
-		return "", false
-	}
-	if j.Message == "" {
-		j.Message = j.Details.Message
-	}
-	return j.Message, j.Message != ""
+	return ""
 }
 
 // withoutColour removes terminal colours, "\x1b[33m".
 func withoutColour(s string) string {
+	if !strings.Contains(s, "\x1b[") {
+		return s
+	}
 	var b strings.Builder
 	for {
 		before, after, ok := strings.Cut(s, "\x1b[")

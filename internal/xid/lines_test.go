@@ -3,6 +3,7 @@ package xid
 import (
 	_ "embed"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,7 +93,8 @@ func TestKernelLines(t *testing.T) {
 // event; written there by a program it raises nothing.
 func TestKernelLinesAsRecords(t *testing.T) {
 	for _, r := range rows(t) {
-		text, _, ok := kernelText(r.line)
+		k, ok := kernelText(r.line)
+		text := k.text
 		if !ok {
 			continue
 		}
@@ -163,21 +165,48 @@ func TestNamesCannotForge(t *testing.T) {
 	}
 }
 
+// Whatever a log holds: no panic, the same answer each time and behind any
+// prefix, nothing that a terminal would obey, and an address that was there.
 func FuzzParseLine(f *testing.F) {
 	for _, r := range rows(f) {
 		f.Add(r.line)
 	}
+	for _, s := range []string{"\x00", "{\"log\":{}}", "{\"MESSAGE\":[78,86,82,77,58,32]}", "2026-01-17T03:22:10Z stdout F NVRM: Xid 79: x", "<4>1 t n kernel - - - NVRM: Xid 79"} {
+		f.Add(s)
+	}
 	cat := catalogue(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		e, ok := ParseLine(line)
+		if again, ok2 := ParseLine(line); ok != ok2 || !reflect.DeepEqual(e, again) {
+			t.Errorf("%q gives %+v, then %+v", line, e, again)
+		}
 		if !ok {
 			return
 		}
-		if e.Count < 1 || len(e.Text) > 1200 || strings.ContainsAny(e.Text+e.Process, "\n\x1b\x00") || e.PCI != host.BusID(e.PCI) {
+		if e.Count < 1 || e.PCI != host.BusID(e.PCI) || e.Code < 0 || e.Code > maxCode || (e.Code == 0) != (e.Kind != KindXID && e.Kind != KindSXID) {
 			t.Errorf("%q gives %+v", line, e)
 		}
-		if Explain(e, cat) == "" || Judge(e, cat).Action == "" {
+		if e.Text != clean(e.Text) || e.Process != clean(e.Process) || len(e.Text) > 3*maxText || len(e.Process) > 3*maxName {
+			t.Errorf("%q: not clean: %q, %q", line, e.Text, e.Process)
+		}
+		if Explain(e, cat) == "" || Judge(e, cat).Action.Bucket() == "" {
 			t.Errorf("%q is not explained", line)
+		}
+		k, _ := kernelText(line)
+		if behind, ok := ParseLine("[   12.345678] " + k.text); k.count == 1 && !strings.HasPrefix(k.text, "message repeated") && (!ok || !reflect.DeepEqual(e, behind)) {
+			t.Errorf("%q: behind a prefix %+v, not %+v", line, behind, e)
+		}
+		if strings.Contains(line, "\n") || strings.HasPrefix(line, "{") {
+			return
+		}
+		var l Log
+		got, ok := l.Add([]byte(line))
+		got.Event.Seq, got.Last = 0, 0
+		if !ok || !reflect.DeepEqual(got.Event, e) {
+			t.Errorf("%q: as a log %v %+v, not %+v", line, ok, got.Event, e)
+		}
+		if p := got.Printed; !strings.Contains(line, p.PCI) || host.BusID(p.PCI) != e.PCI || p.Process != clean(p.Process) || p.PID != clean(p.PID) {
+			t.Errorf("%q: printed as %+v", line, p)
 		}
 	})
 }

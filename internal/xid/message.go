@@ -1,10 +1,6 @@
 package xid
 
-import (
-	"strings"
-
-	"gpuhooks/internal/host"
-)
+import "strings"
 
 // message looks at what the driver says without an XID. A message may be one
 // record with line ends in it, or a record for each line.
@@ -12,22 +8,26 @@ func (p *Parser) message(s string) (Event, bool) {
 	body := strings.TrimPrefix(s, "NVRM: ")
 	began := p.lost
 	if p.ttl--; p.ttl <= 0 {
-		p.lost = ""
+		p.lost = lostCard{}
 	}
 	switch {
 	case strings.HasPrefix(body, "API mismatch: "):
 		return Event{Kind: KindMismatch, Text: joinLines(body)}, true
 	case strings.Contains(body, "fallen off the bus"):
-		p.lost = ""
-		pci := findAddress(body)
+		p.lost = lostCard{}
+		pci, printed := findAddress(body)
 		if pci == "" {
-			pci = began
+			pci, printed = began.pci, began.printed
 		}
+		p.printed.PCI = printed
 		return Event{Kind: KindFallen, PCI: pci, Text: joinLines(body)}, true
 	case strings.HasPrefix(body, "The NVIDIA GPU "):
-		p.lost, p.ttl = findAddress(body), 4
+		p.lost.pci, p.lost.printed = findAddress(body)
+		p.ttl = 4
 	case aboutGSP(body):
-		return Event{Kind: KindGSP, PCI: findAddress(body), Text: joinLines(body)}, true
+		e := Event{Kind: KindGSP, Text: joinLines(body)}
+		e.PCI, p.printed.PCI = findAddress(body)
+		return e, true
 	}
 	return Event{}, false
 }
@@ -45,20 +45,21 @@ func joinLines(s string) string {
 	return b.String()
 }
 
-// findAddress returns the first PCI address among the words. A pair of numbers
+// findAddress returns the first PCI address among the words, in NVML's form and
+// as it is printed. A pair of numbers
 // needs its function digit to be one, lest a time of day is.
-func findAddress(s string) string {
+func findAddress(s string) (pci, printed string) {
 	for _, word := range strings.Fields(s) {
 		word = strings.Trim(word, ",()[]")
 		word = strings.TrimSuffix(word, ":")
 		if strings.Count(word, ":") < 2 && !strings.Contains(word, ".") {
 			continue
 		}
-		if id := host.BusID(word); id != "" {
-			return id
+		if pci, printed = address(word); pci != "" {
+			return pci, printed
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // aboutGSP says whether the driver complains about the GPU's system processor.

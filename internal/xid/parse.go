@@ -23,10 +23,14 @@ func Relevant(text []byte) bool {
 // Parser turns records into events. It remembers what one message of several
 // records began with, and when the driver was loaded. The zero value is ready.
 type Parser struct {
-	lost   string // PCI address of a "The NVIDIA GPU …" that may turn out to have fallen off the bus
-	ttl    int    // how many more of the driver's records may finish it
+	lost   lostCard // of a "The NVIDIA GPU …" that may turn out to have fallen off the bus
+	ttl    int      // how many more of the driver's records may finish it
 	loaded gpu.Opt[uint64]
+
+	printed Printed // of the last event
 }
+
+type lostCard struct{ pci, printed string }
 
 // Add looks at one record, and returns the event that it raises, if any. Records
 // that a program wrote to /dev/kmsg raise nothing.
@@ -34,9 +38,7 @@ func (p *Parser) Add(r host.KernelRecord) (Event, bool) {
 	if r.Facility != 0 {
 		return Event{}, false
 	}
-	if strings.HasPrefix(r.Text, "NVRM: loading NVIDIA UNIX ") {
-		p.loaded = gpu.Some(r.Seq)
-	}
+	p.loading(r.Text, r.Seq)
 	e, ok := p.text(r.Text)
 	e.Seq, e.Last = r.Seq, r.Seq
 	e.First, e.Until = r.Time, r.Time
@@ -47,6 +49,13 @@ func (p *Parser) Add(r host.KernelRecord) (Event, bool) {
 // what it said of a GPU before that no longer holds.
 func (p *Parser) Loaded() gpu.Opt[uint64] { return p.loaded }
 
+// loading notices that the driver is loaded.
+func (p *Parser) loading(text string, seq uint64) {
+	if strings.HasPrefix(text, "NVRM: loading NVIDIA UNIX ") {
+		p.loaded = gpu.Some(seq)
+	}
+}
+
 // text looks at the kernel's own text, without any log's prefix.
 func (p *Parser) text(s string) (Event, bool) {
 	s = strings.TrimRight(s, " \t\r\n")
@@ -55,11 +64,12 @@ func (p *Parser) text(s string) (Event, bool) {
 	line, _, _ := strings.Cut(s, "\n")
 	var e Event
 	var ok bool
+	p.printed = Printed{}
 	switch {
 	case strings.HasPrefix(line, "NVRM: Xid "):
-		e, ok = parseXID(strings.TrimPrefix(line, "NVRM: Xid "))
+		e, ok = p.xid(strings.TrimPrefix(line, "NVRM: Xid "))
 	case strings.HasPrefix(line, "nvidia-nvswitch"):
-		e, ok = parseSXID(line)
+		e, ok = p.sxid(line)
 	case strings.HasPrefix(line, "GSP task "):
 		e, ok = Event{Kind: KindGSP, Text: line}, true
 	case strings.HasPrefix(line, "NVRM: "):
@@ -68,20 +78,20 @@ func (p *Parser) text(s string) (Event, bool) {
 	if !ok {
 		return Event{}, false
 	}
-	e.Text, e.Process, e.Count = clean(e.Text), clean(e.Process), 1
+	e.Text, e.Process, e.Count = clean(e.Text), cleanTo(e.Process, maxName), 1
 	return e, true
 }
 
-// parseXID reads "(PCI:0000:3b:00 GPU-I:01 GPU-CI:00): 94, pid=1, name=x, text";
+// xid reads "(PCI:0000:3b:00 GPU-I:01 GPU-CI:00): 94, pid=1, name=x, text";
 // old drivers leave PCI: out, and some texts say just "79: text".
-func parseXID(s string) (Event, bool) {
+func (p *Parser) xid(s string) (Event, bool) {
 	e := Event{Kind: KindXID}
 	if inside, ok := strings.CutPrefix(s, "("); ok {
 		where, rest, ok := strings.Cut(inside, "): ")
 		if !ok {
 			return e, false
 		}
-		e.setPlace(where)
+		p.printed.PCI = e.setPlace(where)
 		s = rest
 	}
 	var ok bool
@@ -89,23 +99,31 @@ func parseXID(s string) (Event, bool) {
 		return e, false
 	}
 	s = strings.TrimLeft(s, ",: ")
-	s = e.cutProcess(s)
-	e.Text = s
+	e.Text = p.cutProcess(&e, s)
 	e.readDetail()
 	return e, true
 }
 
-// setPlace reads what is in the parentheses.
-func (e *Event) setPlace(s string) {
+// setPlace reads what is in the parentheses, and returns the address as it is there.
+func (e *Event) setPlace(s string) (printed string) {
 	for i, word := range strings.Fields(strings.ReplaceAll(s, ",", " ")) {
 		if i == 0 {
-			e.PCI = host.BusID(word)
+			e.PCI, printed = address(word)
 		} else if n, ok := strings.CutPrefix(word, "GPU-I:"); ok {
 			e.GI = decimal(n)
 		} else if n, ok := strings.CutPrefix(word, "GPU-CI:"); ok {
 			e.CI = decimal(n)
 		}
 	}
+	return printed
+}
+
+// address reads an address, and returns it in NVML's form and as it is printed.
+func address(word string) (pci, printed string) {
+	if pci = host.BusID(word); pci == "" {
+		return "", ""
+	}
+	return pci, strings.TrimPrefix(word, "PCI:")
 }
 
 // cutCode reads the number and what ends it. A number that runs on into
@@ -125,13 +143,14 @@ func cutCode(s string) (code int, rest string, ok bool) {
 // cutProcess takes "pid=1, name=x, " off the front. A name may hold anything, so
 // it ends where words begin that the driver is known to write; where there are
 // none, nothing of the rest is trusted and all of it is the name.
-func (e *Event) cutProcess(s string) string {
+func (p *Parser) cutProcess(e *Event, s string) string {
 	rest, ok := strings.CutPrefix(s, "pid=")
 	if !ok {
 		return s
 	}
 	pid, rest, more := strings.Cut(rest, ",")
 	e.PID = decimal(pid) // '<unknown>' and '<n/a>' leave it unset
+	p.printed.PID = clean(strings.Trim(pid, "'"))
 	if !more {
 		return ""
 	}
@@ -147,14 +166,15 @@ func (e *Event) cutProcess(s string) string {
 			break
 		}
 	}
+	p.printed.Process = clean(name)
 	if name != "<unknown>" && name != "<n/a>" {
 		e.Process = name
 	}
 	return text
 }
 
-// parseSXID reads "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 …".
-func parseSXID(s string) (Event, bool) {
+// sxid reads "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 …".
+func (p *Parser) sxid(s string) (Event, bool) {
 	e := Event{Kind: KindSXID}
 	_, s, ok := strings.Cut(s, ": ")
 	if !ok {
@@ -168,7 +188,7 @@ func parseSXID(s string) (Event, bool) {
 	if !ok {
 		return e, false
 	}
-	e.PCI = host.BusID(where)
+	e.PCI, p.printed.PCI = address(where)
 	if e.Code, s, ok = cutCode(s); !ok {
 		return e, false
 	}
@@ -193,21 +213,4 @@ func decimal(s string) gpu.Opt[int] {
 		return gpu.Opt[int]{}
 	}
 	return gpu.Some(n)
-}
-
-// clean makes foreign text fit for one line of a log or terminal.
-func clean(s string) string {
-	const limit = 300
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }
