@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -66,12 +67,33 @@ func read(path string) (Config, []error, error) {
 	if err != nil {
 		return c, nil, syntax(path, err)
 	}
-	var unknown []error
-	for _, k := range md.Undecoded() {
-		unknown = append(unknown, fmt.Errorf("%s: unknown key %q%s", place(path, text, k), k.String(), suggest(k)))
-	}
+	unknown := undecoded(path, text, md, reflect.TypeFor[Config]())
 	err = c.validate(func(key string) string { return place(path, text, strings.Split(key, ".")) })
 	return c, unknown, err
+}
+
+// undecoded are the keys that nothing was decoded into, as errors.
+func undecoded(path, text string, md toml.MetaData, t reflect.Type) []error {
+	var out []error
+	for _, k := range md.Undecoded() {
+		out = append(out, fmt.Errorf("%s: unknown key %q%s", place(path, text, k), k.String(), suggest(t, k)))
+	}
+	return out
+}
+
+// Decode reads another TOML file that decides what root does (the baseline) into
+// v, a pointer to a struct, as strictly as a person's configuration: root's own
+// file, and unknown keys are errors that name file and line.
+func Decode(path string, v any) error {
+	text, err := readText(path)
+	if err != nil {
+		return err
+	}
+	md, err := toml.Decode(text, v)
+	if err != nil {
+		return syntax(path, err)
+	}
+	return errors.Join(undecoded(path, text, md, reflect.TypeOf(v).Elem())...)
 }
 
 // readText reads a configuration file. It never waits (a FIFO may lie there by

@@ -53,7 +53,7 @@ func lineOf(text string, key toml.Key) int {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			if end := strings.IndexByte(line, ']'); end > 0 {
-				table = strings.Trim(line[:end], "[] ")
+				table = strings.ReplaceAll(strings.Trim(line[:end], "[] "), `"`, "")
 			}
 			if table == strings.Join(key, ".") {
 				return i + 1
@@ -75,9 +75,9 @@ func lineOf(text string, key toml.Key) int {
 	return 0
 }
 
-// suggest lists what is allowed where an unknown key stands.
-func suggest(key toml.Key) string {
-	t := reflect.TypeFor[Config]()
+// suggest lists what is allowed where an unknown key of a file stands that is
+// decoded into a value of that type.
+func suggest(t reflect.Type, key toml.Key) string {
 	for _, part := range key[:len(key)-1] {
 		if t.Kind() == reflect.Map {
 			t = t.Elem()

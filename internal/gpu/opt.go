@@ -58,3 +58,13 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	o.set = true
 	return nil
 }
+
+// UnmarshalTOML reads a value from a TOML file, which has no null: what it leaves
+// out is unset.
+func (o *Opt[T]) UnmarshalTOML(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return o.UnmarshalJSON(b)
+}
