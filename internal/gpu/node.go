@@ -39,7 +39,8 @@ type Presence struct {
 	DeviceMinors  []int       `json:"device_minors"`        // N of the /dev/nvidiaN character devices
 	PCI           []PCIDevice `json:"pci"`                  // NVIDIA display/3D controllers on the bus
 	Proc          []ProcGPU   `json:"proc"`                 // /proc/driver/nvidia/gpus
-	CapMinors     []int       `json:"cap_minors,omitempty"` // N of the /dev/nvidia-caps/nvidia-capN character devices
+	CapMinors     []int       `json:"cap_minors,omitempty"` // N of the /dev/nvidia-caps/nvidia-capN character devices; read with Host only
+	Caps          []MIGCap    `json:"caps,omitempty"`       // MIG instances that the driver shows, with the N of their device; read with Host only
 	Faults        []Fault     `json:"faults,omitempty"`
 }
 
@@ -54,6 +55,15 @@ type PCIDevice struct {
 	MaxGen Opt[int]     `json:"max_gen,omitzero"`
 	Slot   Opt[PCISlot] `json:"slot,omitzero"` // the port above it
 	AER    Counters     `json:"aer,omitempty"` // aer_dev_*: PCIeAERCorrectable, …
+}
+
+// MIGCap is /proc/driver/nvidia/capabilities/gpuN/mig/gi…/access: who may open
+// the device may use the instance.
+type MIGCap struct {
+	GPU   int `json:"gpu_minor"` // N of /dev/nvidiaN
+	GI    int `json:"gi"`
+	CI    int `json:"ci"` // -1 for the GPU instance itself
+	Minor int `json:"minor"`
 }
 
 // PCISlot is what the port above a card can do (/sys/bus/pci/devices/…/../).

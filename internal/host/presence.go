@@ -1,11 +1,6 @@
 package host
 
-import (
-	"errors"
-	"syscall"
-
-	"gpuhooks/internal/gpu"
-)
+import "gpuhooks/internal/gpu"
 
 // Presence is tier 0: what is there without asking NVML. What could not be read
 // is a fault in it.
@@ -15,16 +10,7 @@ func (f FS) Presence() gpu.Presence {
 		if err == nil {
 			return false
 		}
-		code := 0
-		var errno syscall.Errno
-		if errors.As(err, &errno) {
-			code = int(errno)
-		}
-		kind := gpu.FaultOther
-		if errno == syscall.EACCES || errno == syscall.EPERM {
-			kind = gpu.FaultPermission
-		}
-		p.Faults = append(p.Faults, gpu.Fault{Call: path, Code: code, Kind: kind, Text: err.Error()})
+		p.Faults = append(p.Faults, pathFault(path, err))
 		return true
 	}
 	loaded, err := f.ModuleLoaded()
