@@ -17,7 +17,7 @@ import (
 // remembered is added to Problems.
 func (l *Look) Judge(only []string, jobs Jobs) verdict.Verdict {
 	in := l.input(only, jobs)
-	v := verdict.Run(check.All(), in, l.cfg, l.opt.Hook)
+	v := verdict.Run(check.All(), in, l.cfg, l.opt.Hook, time.Now)
 	l.problem("the node's memory", l.store.Update(l.BootID, func(m *Memory) { m.learn(in, v, l.kernelSeq()) }))
 	if only == nil && l.opt.Hook == verdict.HealthCheck {
 		l.problem("the verdict", l.store.keep(l.BootID, Digest(l.cfg), v))

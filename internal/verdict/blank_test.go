@@ -12,7 +12,7 @@ import (
 // no check may call that a pass.
 func TestNothingReadIsNoPass(t *testing.T) {
 	for _, a := range []gpu.Answer{gpu.AnswerNone, gpu.AnswerStuck, gpu.AnswerCrash, gpu.AnswerGarbage, gpu.AnswerNoProbe} {
-		v := Run(check.All(), check.Input{Tier: 1, Answer: a}, config.Default(), Prolog)
+		v := Run(check.All(), check.Input{Tier: 1, Answer: a}, config.Default(), Prolog, still)
 		if v.Outcome != check.Error && v.Outcome != check.Fail {
 			t.Errorf("%s: the verdict is %s", a, v.Outcome)
 		}

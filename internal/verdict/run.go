@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"gpuhooks/internal/check"
 	"gpuhooks/internal/config"
 )
 
 // Run runs the checks that apply and judges what they found by the site's
-// policy. A check that panics is one that could not look.
-func Run(checks []check.Check, in check.Input, cfg config.Config, hook Hook) Verdict {
+// policy. A check that panics is one that could not look. clock times each check.
+func Run(checks []check.Check, in check.Input, cfg config.Config, hook Hook, clock func() time.Time) Verdict {
 	v := Verdict{
 		Schema: Schema, Time: in.Node.Time, Hook: hook, Tier: in.Tier, Answer: in.Answer,
 		Outcome: check.Skip, Action: None, Findings: []Finding{}, Checks: []Result{},
@@ -20,8 +21,10 @@ func Run(checks []check.Check, in check.Input, cfg config.Config, hook Hook) Ver
 		p := policyOf(c, cfg, hook)
 		result := Result{Check: c.Name, Outcome: check.Skip, Text: inapplicable(c, p, in, hook)}
 		if result.Text == "" {
+			began := clock()
 			findings := run(c, in)
 			result = summarise(c.Name, findings, p)
+			result.Seconds = clock().Sub(began).Seconds()
 			for _, f := range findings {
 				if f = p.apply(f); f.Outcome.Worse(check.Pass) {
 					v.Findings = append(v.Findings, Finding{Finding: f, Policy: p.leadsTo(f), Mode: p.mode})
@@ -167,6 +170,9 @@ func (v *Verdict) decide(in check.Input) {
 			break
 		}
 		deciding = append(deciding, f)
+		if f.Class == check.Hardware {
+			v.Class = check.Hardware // needs a person, whatever stands before it
+		}
 		if f.GPU == nil {
 			continue
 		}

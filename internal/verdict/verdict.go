@@ -44,7 +44,7 @@ type Verdict struct {
 	Outcome  check.Outcome  `json:"outcome"` // the worst one; Skip when there was nothing to judge
 	Action   Action         `json:"action"`
 	Code     string         `json:"code,omitempty"`     // of the finding that decides
-	Class    check.Class    `json:"class,omitempty"`    // of the finding that decides
+	Class    check.Class    `json:"class,omitempty"`    // of the finding that decides; hardware if any in the reason is
 	Reason   string         `json:"reason,omitempty"`   // "CODE gpu=3 GPU-…; …": what stands behind "[HC] " in Slurm's reason
 	OwnLost  bool           `json:"own_lost,omitempty"` // one of the judged job's own GPUs is lost: passes the brake
 	GPUs     []gpu.Identity `json:"gpus,omitempty"`     // that the deciding findings name
@@ -63,7 +63,8 @@ type Finding struct {
 type Result struct {
 	Check   string        `json:"check"`
 	Outcome check.Outcome `json:"outcome"`
-	Text    string        `json:"text,omitempty"` // why, unless it passed
+	Text    string        `json:"text,omitempty"`    // why, unless it passed
+	Seconds float64       `json:"seconds,omitempty"` // that it took; unset where it was not run
 }
 
 // Acts says whether a finding takes the node out of service where its mode

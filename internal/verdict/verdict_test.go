@@ -73,7 +73,7 @@ func TestPolicy(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			v := Run([]check.Check{tt.check}, check.Input{Tier: 1}, tt.cfg, tt.hook)
+			v := Run([]check.Check{tt.check}, check.Input{Tier: 1}, tt.cfg, tt.hook, still)
 			if v.Outcome != tt.outcome || v.Action != tt.action || v.Checks[0].Outcome != tt.outcome {
 				t.Errorf("%s, %s, check %s; want %s, %s", v.Outcome, v.Action, v.Checks[0].Outcome, tt.outcome, tt.action)
 			}
@@ -86,7 +86,7 @@ func TestPolicy(t *testing.T) {
 
 func TestWhichChecksRun(t *testing.T) {
 	ran := func(in check.Input, c check.Check) Result {
-		return Run([]check.Check{c}, in, enforce(nil), Prolog).Checks[0]
+		return Run([]check.Check{c}, in, enforce(nil), Prolog, still).Checks[0]
 	}
 	c := finds("a", "A", finding(check.Fail, 0, "broken"))
 	c.Tier, c.Count = 1, true
@@ -94,9 +94,9 @@ func TestWhichChecksRun(t *testing.T) {
 		in   check.Input
 		want Result
 	}{
-		{check.Input{Tier: 1}, Result{"a", check.Fail, "broken"}},
-		{check.Input{Tier: 0}, Result{"a", check.Skip, "needs tier 1"}},
-		{check.Input{Tier: 1, Expected: check.Expected{JobCgroup: true}}, Result{"a", check.Skip, "the job's cgroup may hide devices"}},
+		{check.Input{Tier: 1}, Result{"a", check.Fail, "broken", 0}},
+		{check.Input{Tier: 0}, Result{"a", check.Skip, "needs tier 1", 0}},
+		{check.Input{Tier: 1, Expected: check.Expected{JobCgroup: true}}, Result{"a", check.Skip, "the job's cgroup may hide devices", 0}},
 	} {
 		if got := ran(tt.in, c); got != tt.want {
 			t.Errorf("got %+v, want %+v", got, tt.want)
@@ -107,7 +107,7 @@ func TestWhichChecksRun(t *testing.T) {
 func TestPanickingCheckCouldNotLook(t *testing.T) {
 	bad := finds("bad", "BAD")
 	bad.Run = func(check.Input) []check.Finding { panic("index out of range") }
-	v := Run([]check.Check{bad, finds("a", "A")}, check.Input{}, enforce(nil), Prolog)
+	v := Run([]check.Check{bad, finds("a", "A")}, check.Input{}, enforce(nil), Prolog, still)
 	if v.Outcome != check.Error || v.Action != None || v.Findings[0].Text != "internal fault: index out of range" || v.Checks[1].Outcome != check.Pass {
 		t.Errorf("%+v", v)
 	}
@@ -121,7 +121,7 @@ func TestWorstFirst(t *testing.T) {
 		finds("first", "F", finding(check.Fail, 2, "broken"), finding(check.Fail, 5, "broken")),
 		finds("second", "S", finding(check.Fail, 2, "broken"), finding(check.Fail, -1, "the node is; broken")),
 	}
-	v := Run(checks, check.Input{}, enforce(map[string]config.Check{"observed": {Mode: config.Observe}}), Epilog)
+	v := Run(checks, check.Input{}, enforce(map[string]config.Check{"observed": {Mode: config.Observe}}), Epilog, still)
 	var got []string
 	for _, f := range v.Findings {
 		got = append(got, f.Check)
@@ -190,7 +190,7 @@ func TestOwnLost(t *testing.T) {
 		{"after the job", Epilog, []string{"GPU-3"}, false},
 	}
 	for _, tt := range tests {
-		if v := Run([]check.Check{lost}, check.Input{Only: tt.only}, enforce(nil), tt.hook); v.OwnLost != tt.want {
+		if v := Run([]check.Check{lost}, check.Input{Only: tt.only}, enforce(nil), tt.hook, still); v.OwnLost != tt.want {
 			t.Errorf("%s: %t", tt.name, v.OwnLost)
 		}
 	}
@@ -208,7 +208,7 @@ func TestLines(t *testing.T) {
 		{enforce(nil), "drain: LOST gpu=3 GPU-3", "gpu-lost: fail: GPU 3 (00000000:03:00.0, /dev/nvidia3, GPU-3): fell off the bus (drain)"},
 		{config.Default(), "would drain: LOST gpu=3 GPU-3", "gpu-lost: fail: GPU 3 (00000000:03:00.0, /dev/nvidia3, GPU-3): fell off the bus (would drain)"},
 	} {
-		v := Run(checks, check.Input{}, tt.cfg, Prolog)
+		v := Run(checks, check.Input{}, tt.cfg, Prolog, still)
 		if got := v.Summary(); got != tt.summary {
 			t.Errorf("summary %q, want %q", got, tt.summary)
 		}
@@ -216,14 +216,14 @@ func TestLines(t *testing.T) {
 			t.Errorf("line %q, want %q", got, tt.line)
 		}
 	}
-	v := Run(checks[1:], check.Input{}, enforce(nil), Prolog)
+	v := Run(checks[1:], check.Input{}, enforce(nil), Prolog, still)
 	if got := v.Summary(); got != "warn: 1 warn" {
 		t.Errorf("summary %q", got)
 	}
 	if got := v.Findings[0].Line(); got != "persistence: warn: off" {
 		t.Errorf("line %q", got)
 	}
-	if got := Run(nil, check.Input{}, enforce(nil), Prolog).Summary(); got != "skip" {
+	if got := Run(nil, check.Input{}, enforce(nil), Prolog, still).Summary(); got != "skip" {
 		t.Errorf("summary %q", got)
 	}
 	if got := Name(gpu.Identity{Index: -1}); got != "GPU" {
@@ -234,7 +234,7 @@ func TestLines(t *testing.T) {
 func TestJSON(t *testing.T) {
 	in := check.Input{Tier: 1, Answer: gpu.AnswerWhole, Only: []string{"GPU-3"}}
 	in.Node.Time = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	v := Run([]check.Check{finds("gpu-lost", "LOST", finding(check.Fail, 3, "fell off the bus"))}, in, enforce(nil), Prolog)
+	v := Run([]check.Check{finds("gpu-lost", "LOST", finding(check.Fail, 3, "fell off the bus"))}, in, enforce(nil), Prolog, still)
 	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
