@@ -12,10 +12,10 @@ import (
 	"gpuhooks/internal/runs"
 )
 
-const identitySchema = "gpuhooks.identity/1"
+const identitySchema = "gpuhooks.identity/2"
 
 // identities is the probe's cache of what does not change while the driver
-// stays loaded. It saves about ten calls a GPU, and names a GPU that does not
+// stays loaded. It saves nearly twenty calls a GPU, and names a GPU that does not
 // answer any more.
 type identities struct {
 	Schema     string         `json:"schema"`

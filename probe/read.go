@@ -125,6 +125,10 @@ func (l *look) run(o opening) (gpu.Driver, []gpu.GPU) {
 	asked := time.Now()
 	d, faults := o.library.Driver()
 	slow := time.Since(asked) > time.Millisecond
+	if !l.o.countersOnly {
+		cc, more := o.library.ConfCompute()
+		d.ConfCompute, faults = cc, append(faults, more...)
+	}
 	l.out.put(driver.Line{Driver: &d})
 	for _, f := range faults {
 		l.out.fault(f)

@@ -43,17 +43,24 @@ const (
 
 	// Advanced error reporting of the bus (aer_dev_* of sysfs), of the card or of
 	// the port above it; reset at boot only.
-	AERCorrectable   Counter = "pcie_aer_correctable_errors"
-	AERNonFatal      Counter = "pcie_aer_nonfatal_errors"
-	AERFatal         Counter = "pcie_aer_fatal_errors"
-	PCIeTxBytes      Counter = "pcie_tx_bytes" // GPM 255
-	PCIeRxBytes      Counter = "pcie_rx_bytes" // GPM 256
-	NVLinkTxBytes    Counter = "nvlink_tx_bytes"
-	NVLinkRxBytes    Counter = "nvlink_rx_bytes"
-	NVLinkCRCFlit    Counter = "nvlink_crc_flit_errors" // sums over the links
-	NVLinkCRCData    Counter = "nvlink_crc_data_errors"
-	NVLinkReplay     Counter = "nvlink_replay_errors"
-	NVLinkRecovery   Counter = "nvlink_recovery_errors"
+	AERCorrectable Counter = "pcie_aer_correctable_errors"
+	AERNonFatal    Counter = "pcie_aer_nonfatal_errors"
+	AERFatal       Counter = "pcie_aer_fatal_errors"
+	PCIeTxBytes    Counter = "pcie_tx_bytes" // GPM 255
+	PCIeRxBytes    Counter = "pcie_rx_bytes" // GPM 256
+	NVLinkTxBytes  Counter = "nvlink_tx_bytes"
+	NVLinkRxBytes  Counter = "nvlink_rx_bytes"
+	NVLinkCRCFlit  Counter = "nvlink_crc_flit_errors" // sums over the links
+	NVLinkCRCData  Counter = "nvlink_crc_data_errors"
+	NVLinkReplay   Counter = "nvlink_replay_errors"
+	NVLinkRecovery Counter = "nvlink_recovery_errors"
+
+	// NVLink 5 only, sums over the links. Symbol errors are corrected on the way
+	// and come in numbers on healthy cards.
+	NVLinkRecoveryFailed Counter = "nvlink_failed_recovery_errors" // the link went down
+	NVLinkPacket         Counter = "nvlink_packet_errors"          // received with errors
+	NVLinkSymbol         Counter = "nvlink_symbol_errors"
+
 	SMCyclesElapsed  Counter = "sm_elapsed_cycles"    // GPM 248, since reboot
 	SMCyclesActive   Counter = "sm_active_cycles"     // GPM 249
 	TensorCycles     Counter = "tensor_active_cycles" // GPM 250, any MMA

@@ -17,6 +17,7 @@ type Health struct {
 	PCIeGen        Opt[int]          `json:"pcie_gen,omitzero"`            // current; idle cards lower it
 	PCIeWidth      Opt[int]          `json:"pcie_width,omitzero"`
 	NVLinksActive  Opt[int]          `json:"nvlinks_active,omitzero"`
+	NVLinkBER      Opt[float64]      `json:"nvlink_bit_error_ratio,omitzero"` // NVLink 5: of the worst link, after correction; wrong on healthy cards of some drivers
 	Persistence    Opt[bool]         `json:"persistence,omitzero"`
 	ComputeMode    Opt[string]       `json:"compute_mode,omitzero"` // default, exclusive-process, prohibited
 	Throttle       Opt[uint64]       `json:"throttle_reasons,omitzero"`

@@ -5,6 +5,7 @@ package nvml
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -63,21 +64,45 @@ var stateFields = []uint32{
 	nvml.FI_DEV_ECC_CURRENT, nvml.FI_DEV_ECC_PENDING,
 	nvml.FI_DEV_REMAPPED_PENDING, nvml.FI_DEV_REMAPPED_FAILURE,
 	nvml.FI_DEV_RETIRED_SBE, nvml.FI_DEV_RETIRED_DBE, nvml.FI_DEV_RETIRED_PENDING,
-	nvml.FI_DEV_MEMORY_TEMP, nvml.FI_DEV_POWER_AVERAGE,
+	nvml.FI_DEV_MEMORY_TEMP, nvml.FI_DEV_POWER_AVERAGE, nvml.FI_DEV_POWER_CURRENT_LIMIT,
 }
 
-// linkFields are asked for once a link; the counters are their sums.
-// The last two exist from NVLink 5 on, the three in the middle before it.
-var linkFields = []struct {
+// linkField is asked for once a link; the counter is the sum over the links.
+type linkField struct {
 	id      uint32
-	counter gpu.Counter // "" for the state
-}{
-	{nvml.FI_DEV_NVLINK_GET_STATE, ""},
-	{nvml.FI_DEV_NVLINK_ERROR_DL_REPLAY, gpu.NVLinkReplay},
-	{nvml.FI_DEV_NVLINK_ERROR_DL_RECOVERY, gpu.NVLinkRecovery},
-	{nvml.FI_DEV_NVLINK_ERROR_DL_CRC, gpu.NVLinkCRCFlit},
-	{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, gpu.NVLinkTxBytes},
-	{nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, gpu.NVLinkRxBytes},
+	counter gpu.Counter // "" for what is not a counter
+}
+
+// linkFields exist before NVLink 5, linkFields5 from then on.
+var (
+	linkFields = []linkField{
+		{nvml.FI_DEV_NVLINK_GET_STATE, ""},
+		{nvml.FI_DEV_NVLINK_ERROR_DL_REPLAY, gpu.NVLinkReplay},
+		{nvml.FI_DEV_NVLINK_ERROR_DL_RECOVERY, gpu.NVLinkRecovery},
+		{nvml.FI_DEV_NVLINK_ERROR_DL_CRC, gpu.NVLinkCRCFlit},
+	}
+	linkFields5 = []linkField{
+		{nvml.FI_DEV_NVLINK_GET_STATE, ""},
+		{nvml.FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, gpu.NVLinkRecovery},
+		{nvml.FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS, gpu.NVLinkRecoveryFailed},
+		{nvml.FI_DEV_NVLINK_COUNT_RCV_ERRORS, gpu.NVLinkPacket},
+		{nvml.FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, gpu.NVLinkSymbol},
+		{nvml.FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, ""},
+		{nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, gpu.NVLinkTxBytes},
+		{nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, gpu.NVLinkRxBytes},
+	}
+)
+
+// linkFieldsOf are those that a card's links can have; of a card that is too
+// new to be known, all.
+func linkFieldsOf(id gpu.Identity) []linkField {
+	switch {
+	case !id.Architecture.IsSet():
+		return slices.Concat(linkFields, linkFields5[1:])
+	case since(id, "blackwell"):
+		return linkFields5
+	}
+	return linkFields
 }
 
 // allLinks as a scope asks for the sum over the links.
@@ -90,8 +115,9 @@ type fieldKey struct{ id, scope uint32 }
 type fieldValues map[fieldKey]uint64
 
 // readFields asks for everything that is a field value in one call.
-func readFields(d nvml.Device, links int, a *answers) fieldValues {
-	ask := make([]nvml.FieldValue, 0, 64+links*len(linkFields))
+func readFields(d nvml.Device, id gpu.Identity, a *answers) fieldValues {
+	links, perLink := linksOf(id), linkFieldsOf(id)
+	ask := make([]nvml.FieldValue, 0, 64+links*len(perLink))
 	add := func(id, scope uint32) { ask = append(ask, nvml.FieldValue{FieldId: id, ScopeId: scope}) }
 	for _, id := range stateFields { // the decisive ones first
 		add(id, 0)
@@ -107,7 +133,7 @@ func readFields(d nvml.Device, links int, a *answers) fieldValues {
 		add(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, allLinks)
 	}
 	for link := range uint32(links) {
-		for _, f := range linkFields {
+		for _, f := range perLink {
 			add(f.id, link)
 		}
 	}
@@ -126,6 +152,11 @@ func readFields(d nvml.Device, links int, a *answers) fieldValues {
 	return values
 }
 
+// linksOf is how many NVLinks to ask for.
+func linksOf(id gpu.Identity) int {
+	return min(max(id.NVLinks.Or(0), 0), nvml.NVLINK_MAX_LINKS)
+}
+
 // get returns a field without scope.
 func (f fieldValues) get(id uint32) (uint64, bool) {
 	v, ok := f[fieldKey{id: id}]
@@ -133,7 +164,7 @@ func (f fieldValues) get(id uint32) (uint64, bool) {
 }
 
 // counters turns the field values into counters.
-func (f fieldValues) counters(links int) gpu.Counters {
+func (f fieldValues) counters(id gpu.Identity) gpu.Counters {
 	c := gpu.Counters{}
 	for _, k := range counterFields {
 		if v, ok := f.get(k.id); ok {
@@ -153,8 +184,8 @@ func (f fieldValues) counters(links int) gpu.Counters {
 		c[gpu.NVLinkRxBytes] = v * 1024
 	}
 	sums := gpu.Counters{}
-	for link := range uint32(links) {
-		for _, k := range linkFields {
+	for link := range uint32(linksOf(id)) {
+		for _, k := range linkFieldsOf(id) {
 			if v, ok := f[fieldKey{k.id, link}]; ok && k.counter != "" {
 				sums[k.counter] += v
 			}

@@ -17,6 +17,9 @@ func decisive(f fieldValues) gpu.Health {
 	if v, ok := f.get(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION); ok {
 		h.RecoveryAction = gpu.Some(int(v))
 	}
+	if mw, ok := f.get(nvml.FI_DEV_POWER_CURRENT_LIMIT); ok && mw > 0 {
+		h.PowerLimit = gpu.Some(float64(mw) / 1000)
+	}
 	h.ECC = f.mode(nvml.FI_DEV_ECC_CURRENT, nvml.FI_DEV_ECC_PENDING)
 
 	pending, ok1 := f.get(nvml.FI_DEV_REMAPPED_PENDING)
@@ -65,25 +68,41 @@ func (f fieldValues) activeLinks(links int) gpu.Opt[int] {
 	return gpu.Some(active)
 }
 
-// readHealth asks for what is not a field value: one call each.
-func (l *Library) readHealth(d nvml.Device, h *gpu.Health, a *answers) {
+// worstBER is the highest effective bit error ratio among the links.
+func (f fieldValues) worstBER(links int) gpu.Opt[float64] {
+	var worst gpu.Opt[float64]
+	for link := range uint32(links) {
+		if packed, ok := f[fieldKey{nvml.FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, link}]; ok {
+			worst = gpu.Some(max(worst.Or(0), unpackBER(packed)))
+		}
+	}
+	return worst
+}
+
+// unpackBER unpacks a bit error ratio: mantissa × 10^−exponent.
+func unpackBER(packed uint64) float64 {
+	mantissa, exponent := packed>>8&0xf, packed&0xff
+	return float64(mantissa) * math.Pow10(-int(exponent))
+}
+
+// readMIGMode asks the cards that can be divided.
+func readMIGMode(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
+	if before(id, "ampere") || id.Architecture.Or("") == "ada" {
+		return
+	}
 	if current, pending, ret := d.GetMigMode(); a.ok("nvmlDeviceGetMigMode", ret) {
 		h.MIG = gpu.Some(gpu.Switch{Current: current == nvml.DEVICE_MIG_ENABLE, Pending: pending == nvml.DEVICE_MIG_ENABLE})
 	}
-	if b, ret := d.GetRowRemapperHistogram(); a.ok("nvmlDeviceGetRowRemapperHistogram", ret) {
-		h.RemapBanks = remapBanks(b, a)
-	}
-	if l.has("nvmlDeviceGetSramEccErrorStatus") {
-		if s, ret := d.GetSramEccErrorStatus(); a.ok("nvmlDeviceGetSramEccErrorStatus", ret) {
-			h.SRAMThreshold = gpu.Some(s.BThresholdExceeded != 0)
-		}
-	}
-	if n, ret := d.GetCurrPcieLinkGeneration(); a.ok("nvmlDeviceGetCurrPcieLinkGeneration", ret) {
-		h.PCIeGen = within(a, "nvmlDeviceGetCurrPcieLinkGeneration", n, 1, 16)
-	}
-	if n, ret := d.GetCurrPcieLinkWidth(); a.ok("nvmlDeviceGetCurrPcieLinkWidth", ret) {
-		h.PCIeWidth = within(a, "nvmlDeviceGetCurrPcieLinkWidth", n, 1, 32)
-	}
+}
+
+// readHealth asks for what is not a field value: one call each, and none that
+// cannot apply to the card. The decisive ones come first.
+func (l *Library) readHealth(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
+	l.readMemoryRepair(d, id, h, a)
+	l.readFabric(d, id, h, a)
+	readMIGMode(d, id, h, a)
+	readLicense(d, id, h, a)
+	readLink(d, id, h, a)
 	if p, ret := d.GetPersistenceMode(); a.ok("nvmlDeviceGetPersistenceMode", ret) {
 		h.Persistence = gpu.Some(p == nvml.FEATURE_ENABLED)
 	}
@@ -97,10 +116,37 @@ func (l *Library) readHealth(d nvml.Device, h *gpu.Health, a *answers) {
 	if r, ret := d.GetCurrentClocksThrottleReasons(); a.ok("nvmlDeviceGetCurrentClocksThrottleReasons", ret) && r != math.MaxUint64 {
 		h.Throttle = gpu.Some(r)
 	}
-	if mw, ret := d.GetEnforcedPowerLimit(); a.ok("nvmlDeviceGetEnforcedPowerLimit", ret) {
-		if mw != math.MaxUint32 {
+	l.readLimits(d, id, h, a)
+}
+
+// readLink reads the PCIe link as it is now; a guest sees none.
+func readLink(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
+	if guest(id) {
+		return
+	}
+	if n, ret := d.GetCurrPcieLinkGeneration(); a.ok("nvmlDeviceGetCurrPcieLinkGeneration", ret) {
+		h.PCIeGen = within(a, "nvmlDeviceGetCurrPcieLinkGeneration", n, 1, 16)
+	}
+	if n, ret := d.GetCurrPcieLinkWidth(); a.ok("nvmlDeviceGetCurrPcieLinkWidth", ret) {
+		h.PCIeWidth = within(a, "nvmlDeviceGetCurrPcieLinkWidth", n, 1, 32)
+	}
+}
+
+// readLimits reads what keeps the card slower than it could be.
+func (l *Library) readLimits(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
+	if !h.PowerLimit.IsSet() { // older drivers do not have it as a field value
+		if mw, ret := d.GetEnforcedPowerLimit(); a.ok("nvmlDeviceGetEnforcedPowerLimit", ret) && mw != math.MaxUint32 {
 			h.PowerLimit = gpu.Some(float64(mw) / 1000)
 		}
+	}
+	// Application clocks end with Hopper, and drivers are to lose them.
+	if !since(id, "blackwell") && l.has("nvmlDeviceGetApplicationsClock") {
+		if mhz, ret := d.GetApplicationsClock(nvml.CLOCK_SM); a.ok("nvmlDeviceGetApplicationsClock", ret) {
+			h.SMClockLimit = within(a, "nvmlDeviceGetApplicationsClock", int(mhz), 1, 100_000)
+		}
+	}
+	if p, ret := d.GetPerformanceState(); a.ok("nvmlDeviceGetPerformanceState", ret) && p != nvml.PSTATE_UNKNOWN {
+		h.PState = within(a, "nvmlDeviceGetPerformanceState", int(p), 0, 15)
 	}
 }
 
@@ -109,15 +155,4 @@ var computeModes = map[nvml.ComputeMode]string{
 	nvml.COMPUTEMODE_EXCLUSIVE_THREAD:  "exclusive-thread",
 	nvml.COMPUTEMODE_PROHIBITED:        "prohibited",
 	nvml.COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive-process",
-}
-
-func remapBanks(b nvml.RowRemapperHistogramValues, a *answers) gpu.Opt[gpu.RemapBanks] {
-	const most = 1 << 20 // banks; a card has some hundreds
-	for _, n := range []uint32{b.Max, b.High, b.Partial, b.Low, b.None} {
-		if n > most {
-			a.garbage("nvmlDeviceGetRowRemapperHistogram")
-			return gpu.Opt[gpu.RemapBanks]{}
-		}
-	}
-	return gpu.Some(gpu.RemapBanks{Max: int(b.Max), High: int(b.High), Partial: int(b.Partial), Low: int(b.Low), None: int(b.None)})
 }

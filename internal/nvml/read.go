@@ -66,17 +66,16 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 		g.Identity = *known
 		g.Index = index
 	} else {
-		g.Identity = identify(d, index, uuid, &a)
+		g.Identity = l.identify(d, index, uuid, &a)
 	}
 	if a.lost() {
 		return done()
 	}
 
-	links := min(max(g.NVLinks.Or(0), 0), nvml.NVLINK_MAX_LINKS)
-	fields := readFields(d, links, &a)
+	fields := readFields(d, g.Identity, &a)
 	g.Time = time.Now().UTC()
 	g.Health = decisive(fields)
-	g.Counters = fields.counters(links)
+	g.Counters = fields.counters(g.Identity)
 	if early != nil {
 		e := g
 		e.Faults, e.Counters = a.faults, gpu.Counters{}
@@ -91,7 +90,8 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 		return done()
 	}
 
-	g.Health.NVLinksActive = fields.activeLinks(links)
+	g.Health.NVLinksActive = fields.activeLinks(linksOf(g.Identity))
+	g.Health.NVLinkBER = fields.worstBER(linksOf(g.Identity))
 	g.Readings = gpu.Readings{}
 	fields.readings(g.Readings)
 	if m, ok := l.readMemory(d, &a); ok {
@@ -99,11 +99,9 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 		g.Readings[gpu.MemoryUsed] = float64(m.used)
 	}
 	if o.CountersOnly {
-		if current, pending, ret := d.GetMigMode(); a.ok("nvmlDeviceGetMigMode", ret) {
-			g.Health.MIG = gpu.Some(gpu.Switch{Current: current == nvml.DEVICE_MIG_ENABLE, Pending: pending == nvml.DEVICE_MIG_ENABLE})
-		}
+		readMIGMode(d, g.Identity, &g.Health, &a)
 	} else {
-		l.readHealth(d, &g.Health, &a)
+		l.readHealth(d, g.Identity, &g.Health, &a)
 	}
 	if a.lost() {
 		return done()
@@ -121,7 +119,7 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 		readPower(d, g.Readings, &a)
 		if !mig {
 			readUtilization(d, g.Readings, &a)
-			l.readMargin(d, g.Readings, &a)
+			l.readMargin(d, g.Identity, g.Readings, &a)
 			readSMClock(d, g.Readings, &a)
 		}
 		list = readProcesses(d, &a)

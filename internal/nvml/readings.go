@@ -64,9 +64,10 @@ func readTemperature(d nvml.Device, r gpu.Readings, a *answers) {
 	}
 }
 
-// readMargin reads how far the GPU is from its slowdown limit.
-func (l *Library) readMargin(d nvml.Device, r gpu.Readings, a *answers) {
-	if !l.has("nvmlDeviceGetMarginTemperature") {
+// readMargin reads how far the GPU is from its slowdown limit. Cards before Ada
+// and Hopper do not tell.
+func (l *Library) readMargin(d nvml.Device, id gpu.Identity, r gpu.Readings, a *answers) {
+	if before(id, "ada") || !l.has("nvmlDeviceGetMarginTemperature") {
 		return
 	}
 	if m, ret := d.GetMarginTemperature(); a.ok("nvmlDeviceGetMarginTemperature", ret) && m.MarginTemperature > -200 && m.MarginTemperature < 200 {

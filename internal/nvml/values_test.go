@@ -98,7 +98,7 @@ func TestCountersFromFields(t *testing.T) {
 		{nvml.FI_DEV_NVLINK_ERROR_DL_REPLAY, 0}:           1, {nvml.FI_DEV_NVLINK_ERROR_DL_REPLAY, 1}: 2,
 		{nvml.FI_DEV_NVLINK_GET_STATE, 0}: 1, {nvml.FI_DEV_NVLINK_GET_STATE, 1}: 0,
 	}
-	c := f.counters(2)
+	c := f.counters(gpu.Identity{NVLinks: gpu.Some(2)})
 	want := gpu.Counters{gpu.ECCVolUncorrDRAM: 7, gpu.ECCVolUncorrSRAM: 3, gpu.NVLinkTxBytes: 3072, gpu.NVLinkReplay: 3}
 	for k, want := range want {
 		if c[k] != want {
