@@ -22,6 +22,8 @@ import (
 const (
 	limit     = 20 * time.Second
 	bootLimit = bootDeadline + 10*time.Second
+
+	slurmdLimit = 5 * time.Second // for slurmd -G, which starts the driver once more
 )
 
 // hook is one run as HealthCheckProgram.
@@ -79,6 +81,7 @@ func (h *hook) act(d *cli.Decision, o options) int {
 	}
 	h.sweep()
 	h.learnSlurm()
+	h.learnDevices()
 	if err := config.Keep(o.config, config.LastGood(h.cfg.Paths.State)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warnf("no copy of the configuration kept: %v", err)
 	}
@@ -146,6 +149,15 @@ func (h *hook) learnSlurm() {
 	}
 	if err := (node.Store{Dir: h.cfg.Paths.Run}).Update(h.look.BootID, func(m *node.Memory) { m.Slurm = v.String() }); err != nil {
 		h.log.Warnf("the node's memory: %v", err)
+	}
+}
+
+// learnDevices has slurmd -G tell the detected device list, once a start of slurmd.
+func (h *hook) learnDevices() {
+	c := client(h.cfg, h.env)
+	c.Slurmd, c.Timeout = h.cfg.Slurm.Slurmd, slurmdLimit
+	if err := h.look.AskSlurmd(context.Background(), c); err != nil {
+		h.log.Infof("Slurm's device list: %v", err)
 	}
 }
 

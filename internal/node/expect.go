@@ -8,19 +8,26 @@ import (
 
 	"gpuhooks/internal/check"
 	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/slurm"
 	"gpuhooks/internal/slurmconf"
 )
 
 // expected is what Slurm believes this node to have: the device files of
-// gres.conf, else the number in slurm.conf. The latter counts MIG instances as
-// GPUs, so that it says nothing about a node that has any.
-func expected(gres slurmconf.NodeGres, conf slurmconf.Conf, node string, n *gpu.Node) check.Expected {
+// gres.conf, or of the list that slurmd detected, else the number in slurm.conf.
+// The latter counts MIG instances as GPUs, so that it says nothing about a node
+// that has any.
+func expected(gres slurmconf.NodeGres, detected []slurm.Entry, conf slurmconf.Conf, node string, n *gpu.Node) check.Expected {
 	var e check.Expected
 	for _, d := range gres.Devices() {
 		for _, f := range d.Files {
 			if m, ok := minorOf(f); ok {
 				e.Minors = append(e.Minors, m)
 			}
+		}
+	}
+	for _, d := range detected {
+		if m, ok := d.Minor.Get(); ok && !d.Foreign {
+			e.Minors = append(e.Minors, m)
 		}
 	}
 	slices.Sort(e.Minors)

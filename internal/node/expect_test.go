@@ -2,9 +2,11 @@ package node
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/slurm"
 	"gpuhooks/internal/slurmconf"
 )
 
@@ -23,6 +25,7 @@ func TestExpected(t *testing.T) {
 		{"another node's lines", "NodeName=n2 Name=gpu File=/dev/nvidia[0-3]\n", "", false, nil, gpu.Opt[int]{}},
 		{"only slurm.conf", "AutoDetect=nvml\n", two, false, nil, gpu.Some(2)},
 		{"only slurm.conf, and MIG", "AutoDetect=nvml\n", two, true, nil, gpu.Opt[int]{}},
+		{"AutoDetect, remembered", "AutoDetect=nvml\n", two, true, []int{4, 6}, gpu.Some(2)},
 		{"another vendor's files", "Name=gpu File=/dev/dri/renderD128\n", "", false, nil, gpu.Opt[int]{}},
 		{"nothing", "", "", false, nil, gpu.Opt[int]{}},
 	}
@@ -38,7 +41,11 @@ func TestExpected(t *testing.T) {
 			}
 			n := gpu.Node{GPUs: []gpu.GPU{{}}}
 			n.GPUs[0].Health.MIG = gpu.Some(gpu.Switch{Current: tt.mig})
-			e := expected(gres.ForNode("n1"), conf, "n1", &n)
+			var detected []slurm.Entry
+			if strings.Contains(tt.name, "remembered") {
+				detected = []slurm.Entry{{Minor: gpu.Some(6)}, {Minor: gpu.Some(4), MIG: &slurm.MIG{GI: 1}}, {Minor: gpu.Some(4), MIG: &slurm.MIG{GI: 2}}, {Minor: gpu.Some(9), Foreign: true}}
+			}
+			e := expected(gres.ForNode("n1"), detected, conf, "n1", &n)
 			if !slices.Equal(e.Minors, tt.minors) || e.GPUs != tt.gpus {
 				t.Errorf("minors %v, GPUs %v; want %v, %v", e.Minors, e.GPUs, tt.minors, tt.gpus)
 			}

@@ -19,6 +19,7 @@ func (l *Look) Judge(only []string, jobs Jobs) verdict.Verdict {
 	in := l.input(only, jobs)
 	v := verdict.Run(check.All(), in, l.cfg, l.opt.Hook, time.Now)
 	l.problem("the node's memory", l.store.Update(l.BootID, func(m *Memory) { m.learn(in, v, l.kernelSeq()) }))
+	l.rememberDevices()
 	if only == nil && l.opt.Hook == verdict.HealthCheck {
 		l.problem("the verdict", l.store.keep(l.BootID, Digest(l.cfg), v))
 	}
@@ -37,7 +38,7 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 			NoAnswer: l.Memory.NoAnswer,
 			Hasty:    l.hasty(),
 		},
-		Expected: expected(l.Gres.ForNode(l.opt.NodeName), l.Conf, l.opt.NodeName, &n),
+		Expected: expected(l.Gres.ForNode(l.opt.NodeName), l.detect().have.List, l.Conf, l.opt.NodeName, &n),
 		Processes: check.Processes{
 			Allow: l.cfg.Processes.Allow, HasCgroups: len(l.Conf.Settings) > 0 && hasCgroups(l.Conf),
 			LiveJobs: jobs.Live, SharedGPUs: jobs.SharedGPUs,

@@ -31,6 +31,9 @@ type Options struct {
 	JobCgroup bool            // we run inside a job's cgroup (PrologFlags=RunInJob)
 	KernelSeq gpu.Opt[uint64] // the kernel log is wanted from behind this record on, also where others have judged it
 	Now       func() time.Time
+
+	proc   host.FS // where /proc of the processes lies; "" is "/"
+	parent int     // the process above this one; 0 asks the kernel
 }
 
 // Look is one look at the node. It is always usable: what could not be read is
@@ -51,7 +54,9 @@ type Look struct {
 	cfg   config.Config
 	opt   Options
 	store Store
-	again bool // the kernel log was read again from where others have judged it
+
+	detected *detected // nil until somebody asks
+	again    bool      // the kernel log was read again from where others have judged it
 }
 
 // Jobs is what the caller knows of the jobs on this node. Package runs has it.

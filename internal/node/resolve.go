@@ -22,6 +22,9 @@ func (l *Look) SlurmOptions() slurm.Options {
 		// Not nil also where the node has none: then that is known.
 		o.NodeGres = append([]slurmconf.GresItem{}, line.Gres()...)
 	}
+	if d := l.detect(); d.known() {
+		o.Remembered = &slurm.List{Entries: d.have.List, Source: d.have.describe()}
+	}
 	return o
 }
 
