@@ -99,8 +99,10 @@ func readMIGMode(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
 // cannot apply to the card. The decisive ones come first.
 func (l *Library) readHealth(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
 	l.readMemoryRepair(d, id, h, a)
-	l.readFabric(d, id, h, a)
 	readMIGMode(d, id, h, a)
+	if !h.MIG.Or(gpu.Switch{}).Current { // a divided card reaches no other
+		l.readFabric(d, id, h, a)
+	}
 	readLicense(d, id, h, a)
 	readLink(d, id, h, a)
 	if p, ret := d.GetPersistenceMode(); a.ok("nvmlDeviceGetPersistenceMode", ret) {
