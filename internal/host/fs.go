@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +38,8 @@ const (
 
 // read returns at most limit bytes of a file below the root. Tier 0 reads some
 // hundred small files, so it asks the kernel for no more than it must: package
-// os would register each of them with the poller first.
+// os would register each of them with the poller first, and room on the heap
+// for each would be most of what a look takes.
 func (fs FS) read(limit int, parts ...string) ([]byte, error) {
 	path := fs.Path(parts...)
 	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
@@ -47,17 +47,17 @@ func (fs FS) read(limit int, parts ...string) ([]byte, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	b := make([]byte, 0, min(limit, smallFile))
+	var room [smallFile]byte
+	var b []byte
 	for len(b) < limit {
-		b = slices.Grow(b, 1)
-		n, err := retry(func() (int, error) { return unix.Read(fd, b[len(b):min(cap(b), limit)]) })
+		n, err := retry(func() (int, error) { return unix.Read(fd, room[:min(len(room), limit-len(b))]) })
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: path, Err: err}
 		}
 		if n == 0 {
 			break
 		}
-		b = b[:len(b)+n]
+		b = append(b, room[:n]...)
 	}
 	return b, nil
 }
