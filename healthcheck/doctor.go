@@ -15,6 +15,7 @@ import (
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/host"
+	"gpuhooks/internal/node"
 	"gpuhooks/internal/slurmconf"
 )
 
@@ -115,6 +116,9 @@ func facts(env cli.Env, c config.Config) (slurmconf.Conf, slurmconf.Facts, error
 		st, err := os.Stat(path)
 		f.Commands[name] = err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0
 	}
+	st, err := os.Stat(c.Slurm.Slurmd)
+	f.SlurmdG = err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0
+	f.Remembered, _ = node.RemembersDevices(c, f.Node, conf, gres) // one that cannot be read is none
 	f.MIG = hasMIG(host.NewFS(c.Paths.Root))
 	return conf, f, nil
 }

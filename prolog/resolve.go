@@ -107,6 +107,7 @@ func resolveJob(env cli.Env, path string, o resolveOptions, job slurm.Job) (slur
 		if gres, err = slurmconf.ReadGres(o.gresConf); err != nil {
 			return bad(err)
 		}
+		opt.Remembered = nil // belongs to the node's own
 	} else if o.inventory != "" {
 		gres, err = slurmconf.ReadGres(gresPath(cfg))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -48,6 +48,8 @@ type Facts struct {
 	HealthConf string  // slurm.conf as our configuration gives it to a health check; "" when it names none that exists
 	Gres       NodeGres
 	GresError  string             // "" when gres.conf could be read or there is none
+	Remembered bool               // the device list of slurmd's start is remembered, where AutoDetect is on
+	SlurmdG    bool               // slurmd's program is there, so that the health check can ask it for that list
 	MIG        bool               // a GPU of this node is cut into instances
 	Commands   map[string]bool    // scontrol, sinfo, squeue, sacct: whether the configured path can be executed
 	Programs   map[string]Program // by the value of Prolog=, Epilog=, HealthCheckProgram=

@@ -93,13 +93,13 @@ func adviseGres(c Conf, f Facts) []Advice {
 	return out
 }
 
+// adviseAutoDetect: the order of a detected list is remembered, or follows from
+// Slurm's version, or is not known.
 func adviseAutoDetect(_ Conf, f Facts) []Advice {
 	v := f.Version
 	newer := func(what, since, cure string) []Advice {
 		return []Advice{{Severity: SevereError, Key: "AutoDetect", What: what + " is not known to Slurm " + v.String(), Cause: "it came with " + since, Cure: cure}}
 	}
-	order := Advice{Severity: SevereWarning, Key: "AutoDetect", What: "which GPU a job has may not be told on this node",
-		Cure: "upgrade, or let `slurmd -G` be remembered at slurmd's start: see the operating guide"}
 	switch {
 	case f.Gres.Auto == "nvidia" && v.Known() && !v.AtLeast(24, 11, 0):
 		return newer("AutoDetect=nvidia", "24.11", "AutoDetect=nvml")
@@ -108,20 +108,37 @@ func adviseAutoDetect(_ Conf, f Facts) []Advice {
 	case f.Gres.Auto == "nvidia" && f.MIG:
 		return []Advice{{Severity: SevereError, Key: "AutoDetect", What: "Slurm does not see the MIG instances",
 			Cause: "AutoDetect=nvidia reads /proc/driver/nvidia, which knows whole cards only", Cure: "AutoDetect=nvml, with Slurm built for it"}}
+	case f.Remembered:
+		return nil
+	}
+	order := Advice{Severity: SevereWarning, Key: "AutoDetect", What: "which GPU a job has may not be told on this node", Cure: askSlurmd(f)}
+	switch {
 	case f.Gres.Auto == "nvml" && f.MIG && !v.Known():
-		order.Cause = "the order of GPUs and MIG instances changed in 23.02.7, and Slurm's version is not known"
-		order.Cure = "slurm.version in gpuhooks.toml"
-		return []Advice{order}
+		order.Cause = "the order of GPUs and MIG instances changed in 23.02.7, and neither Slurm's version nor its device list is known"
+		order.Cure = "slurm.version in gpuhooks.toml; or " + order.Cure
 	case f.Gres.Auto == "nvml" && f.MIG && !v.AtLeast(23, 2, 7):
-		order.Cause = "before 23.02.7 Slurm mixes MIG instances and whole GPUs in an order of its own"
-		return []Advice{order}
+		order.Cause = "before 23.02.7 Slurm mixes MIG instances and whole GPUs in an order of its own, and its device list is not known"
+		order.Cure = "upgrade; or " + order.Cure
 	case f.Gres.Auto == "full":
 		order.Severity = SevereInfo
-		order.Cause = "AutoDetect=full counts in NVML order or by /dev/nvidiaN, whichever way Slurm was built"
-		order.Cure = "AutoDetect=nvml, which says so"
-		return []Advice{order}
+		order.Cause = "AutoDetect=full counts in NVML order or by /dev/nvidiaN, whichever way Slurm was built, and its device list is not known"
+		order.Cure = "AutoDetect=nvml, which says so; or " + order.Cure
+	case (f.Gres.Auto == "nvml" || f.Gres.Auto == "nvidia") && !v.Known():
+		order.What = "which GPU a job has may not be told once a GPU is lost"
+		order.Cause = "neither Slurm's version nor the device list of slurmd's start is known here"
+		order.Cure = "slurm.version in gpuhooks.toml; or " + order.Cure
+	default:
+		return nil
 	}
-	return nil
+	return []Advice{order}
+}
+
+// askSlurmd is how the list that slurmd detects gets known.
+func askSlurmd(f Facts) string {
+	if !f.SlurmdG {
+		return "slurm.slurmd = \"/path/to/slurmd\" in gpuhooks.toml, and gpu-healthcheck as HealthCheckProgram: it asks slurmd -G once per start of slurmd"
+	}
+	return "gpu-healthcheck as HealthCheckProgram: it asks slurmd -G once per start of slurmd; its log says why that failed"
 }
 
 func adviseAccounting(c Conf, f Facts) []Advice {

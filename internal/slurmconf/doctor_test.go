@@ -141,6 +141,8 @@ func TestDiagnose(t *testing.T) {
 		{"nvidia with MIG", nil, gres("AutoDetect=nvidia", true, Version{24, 11, 5}), SevereError, "AutoDetect", "does not see the MIG"},
 		{"MIG, old order", nil, gres("AutoDetect=nvml", true, Version{22, 5, 8}), SevereWarning, "AutoDetect", "may not be told"},
 		{"MIG, version unknown", nil, gres("AutoDetect=nvml", true, Version{}), SevereWarning, "AutoDetect", "may not be told"},
+		{"version and list unknown", nil, gres("AutoDetect=nvidia", false, Version{}), SevereWarning, "AutoDetect", "once a GPU is lost"},
+		{"full, and no list", nil, gres("AutoDetect=full", false, Version{26, 5, 1}), SevereInfo, "AutoDetect", "may not be told"},
 		{"full too early", nil, gres("AutoDetect=full", false, Version{25, 11, 0}), SevereError, "AutoDetect", "AutoDetect=full is not known"},
 		{"no accounting", []string{"AccountingStorageType="}, none, SevereInfo, "AccountingStorageType", "forgets jobs"},
 		{"no GPUs in accounting", []string{"AccountingStorageTRES=cpu"}, none, SevereWarning, "AccountingStorageTRES", "show no GPUs"},
@@ -232,5 +234,37 @@ func TestBudgetsInCures(t *testing.T) {
 	f.Budgets.Prolog = 30 * time.Second
 	if a := Diagnose(c, f); len(a) == 0 || a[0].Cure != "PrologEpilogTimeout=60 or more" || a[0].Where != "slurm.conf:15" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A remembered list answers what the version would have to tell, and where there
+// is none the cure is what this node lacks.
+func TestDiagnoseDeviceList(t *testing.T) {
+	for _, tt := range []struct {
+		gres              string
+		mig               bool
+		version           Version
+		remembered, there bool
+		cure              string // "" for no advice
+	}{
+		{"AutoDetect=nvml", true, Version{22, 5, 8}, true, true, ""},
+		{"AutoDetect=nvml", true, Version{}, true, false, ""},
+		{"AutoDetect=full", false, Version{26, 5, 1}, true, true, ""},
+		{"AutoDetect=nvml", false, Version{}, true, true, ""},
+		{"AutoDetect=nvml", false, Version{24, 11, 5}, false, false, ""},
+		{"AutoDetect=off", false, Version{}, false, false, ""},
+		{"AutoDetect=nvml", true, Version{22, 5, 8}, false, true, "upgrade; or gpu-healthcheck as HealthCheckProgram"},
+		{"AutoDetect=nvml", true, Version{22, 5, 8}, false, false, "upgrade; or slurm.slurmd = "},
+		{"AutoDetect=nvml", false, Version{}, false, false, "slurm.version in gpuhooks.toml; or slurm.slurmd = "},
+	} {
+		g, err := ParseGres("gres.conf", []byte(tt.gres))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := Facts{Node: "n1", Gres: g.ForNode("n1"), MIG: tt.mig, Version: tt.version, Remembered: tt.remembered, SlurmdG: tt.there}
+		a := adviseAutoDetect(Conf{}, f)
+		if (len(a) > 0) != (tt.cure != "") || len(a) > 0 && !strings.HasPrefix(a[0].Cure, tt.cure) {
+			t.Errorf("%+v: %+v", tt, a)
+		}
 	}
 }
