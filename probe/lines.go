@@ -22,9 +22,27 @@ type lines struct {
 	to *os.File
 }
 
-// put writes one line. Once nobody reads any more there is nothing left to do.
-func (l *lines) put(line driver.Line) {
-	b, err := json.Marshal(line)
+// prepare lets package json learn the types of all lines, which takes longer than
+// to write them: beside what is read meanwhile it takes none of a look's time.
+func prepare() {
+	// A type that cannot be written shows in every line.
+	_, _ = json.Marshal(driver.Line{})
+}
+
+// hello writes the first line, for which the other types need not be known.
+func (l *lines) hello(h driver.Hello) {
+	l.write(struct {
+		Hello driver.Hello `json:"hello"`
+	}{h})
+}
+
+// put writes one line.
+func (l *lines) put(line driver.Line) { l.write(line) }
+
+// write writes a value as a line. Once nobody reads any more there is nothing
+// left to do.
+func (l *lines) write(v any) {
+	b, err := json.Marshal(v)
 	if err != nil {
 		b, _ = json.Marshal(driver.Line{Fault: &gpu.Fault{Call: "json", Kind: gpu.FaultOther, Text: err.Error()}})
 	}

@@ -72,6 +72,7 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	debug.SetMemoryLimit(64 << 20)
 	out := &lines{to: stdout}
 	go leaveWithReader(stdout)
+	go out.guard("json", prepare)
 
 	// NVML's start is the slowest single step, so it runs beside tier 0.
 	opened := make(chan opening, 1)
@@ -82,7 +83,7 @@ func read(args []string, stdout *os.File, start time.Time) error {
 		})
 	}
 	boot, err := fs.BootID()
-	out.put(driver.Line{Hello: &driver.Hello{Protocol: driver.Protocol, Version: cli.Version(), PID: os.Getpid(), BootID: boot}})
+	out.hello(driver.Hello{Protocol: driver.Protocol, Version: cli.Version(), PID: os.Getpid(), BootID: boot})
 	if err != nil {
 		out.fault(gpu.Fault{Call: "boot_id", Kind: gpu.FaultOther, Text: err.Error()})
 	}
