@@ -50,7 +50,7 @@ func (l *Lab) startSlurmctld(ctx context.Context) error {
 
 // startSlurmd starts a node's slurmd and waits until it listens.
 func (l *Lab) startSlurmd(ctx context.Context, n *Node) error {
-	err := l.daemon(n.Name, l.clientEnv(), "slurmd", "-D", "-N", n.Name, "-f", l.SlurmConf())
+	err := l.daemon(n.Name, l.clientEnv(), l.entering(n, "slurmd", "-D", "-N", n.Name, "-f", l.SlurmConf())...)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ func (l *Lab) nodeConfig(n *Node, mode string) string {
 		}
 		fmt.Fprintf(&b, "%s = %q\n", p, path)
 	}
+	if l.opts.PluginDir != "" {
+		fmt.Fprintf(&b, "slurmd = %q\n", n.slurmd())
+	}
 	return b.String()
 }
 

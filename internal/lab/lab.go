@@ -40,6 +40,10 @@ type Options struct {
 	Cgroups bool
 	// NoHooks leaves Prolog= and Epilog= out: Slurm alone.
 	NoHooks bool
+	// PluginDir lets the nodes' slurmd detect the cards (AutoDetect=nvml) with the
+	// plugin in it (NVMLPlugin) and the simulated library, and run the health check
+	// at its start. Empty: gres.conf lists the device files.
+	PluginDir string
 	// SlurmConf is added to slurm.conf, one setting a line; a key that the
 	// lab sets too takes the value given here.
 	SlurmConf []string

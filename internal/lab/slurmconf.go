@@ -41,6 +41,9 @@ func (l *Lab) writeConfig() error {
 	if err := l.writeHooks(); err != nil {
 		return err
 	}
+	if err := l.writeDetection(); err != nil {
+		return err
+	}
 	if l.opts.Cgroups {
 		if err := os.WriteFile(filepath.Join(l.Dir, "etc", "cgroup.conf"), []byte(cgroupConf), 0o644); err != nil {
 			return err
@@ -88,6 +91,10 @@ func (l *Lab) slurmConf(host string) string {
 			"Epilog="+l.wrapper("epilog.sh"),
 			"PrologFlags=Alloc")
 	}
+	if l.opts.PluginDir != "" {
+		settings = append(settings, "PluginDir="+l.opts.PluginDir,
+			"HealthCheckProgram="+l.wrapper("healthcheck.sh"), "HealthCheckInterval=3600")
+	}
 	settings = override(settings, l.opts.SlurmConf)
 	for i, n := range l.Nodes {
 		// The last node has the least weight: a job that names none goes there.
@@ -117,6 +124,9 @@ func override(settings, extra []string) []string {
 // gresConf lists the devices of each node in NVML's order, so that Slurm's
 // index is NVML's although the minors differ.
 func (l *Lab) gresConf() string {
+	if l.opts.PluginDir != "" {
+		return "AutoDetect=nvml\n"
+	}
 	var b strings.Builder
 	for _, n := range l.Nodes {
 		for _, d := range n.Devices {
