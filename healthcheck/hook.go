@@ -24,6 +24,8 @@ const (
 	bootLimit = bootDeadline + 10*time.Second
 
 	slurmdLimit = 5 * time.Second // for slurmd -G, which starts the driver once more
+
+	frozen = 10 * time.Second // beyond its limit: a health check that still holds the lock then is not waited for
 )
 
 // hook is one run as HealthCheckProgram.
@@ -54,6 +56,15 @@ func runHook(env cli.Env, o options) int {
 		if !cfg.HealthCheck.Enabled || node.WithoutGPUs(cfg, lookup(env.Environ, "SLURM_CONF"), cli.NodeName(cfg, lookup(env.Environ, "SLURMD_NODENAME"))) {
 			return cli.OK
 		}
+		release, alone, err := (node.Store{Dir: cfg.Paths.Run}).Alone("healthcheck.lock", budget+frozen, env.Now())
+		if err != nil {
+			log.Warnf("%v", err)
+		}
+		if !alone {
+			log.Infof("another health check is at work: it will say what it finds")
+			return cli.OK
+		}
+		defer release()
 		h := hook{env: env, log: log, cfg: cfg, looked: look(env, cfg, o)}
 		return h.act(d, o)
 	})
@@ -74,6 +85,9 @@ func (h *hook) act(d *cli.Decision, o options) int {
 	case verdict.None:
 		h.undrain()
 	}
+	if h.verdict.Action != verdict.Drain && h.verdict.Outcome == check.Fail { // drain has done it
+		h.warn(drain.RecordFaults(h.cfg, h.verdict, false, h.look.BootID))
+	}
 	var b bytes.Buffer
 	h.print(&b, o.quiet)
 	if _, err := h.env.Stdout.Write(b.Bytes()); err != nil {
@@ -86,51 +100,6 @@ func (h *hook) act(d *cli.Decision, o options) int {
 		h.log.Warnf("no copy of the configuration kept: %v", err)
 	}
 	return code
-}
-
-// drain takes the node out of service and says whether it now is.
-func (h *hook) drain() bool {
-	r := drain.OnVerdict(context.Background(), h.cfg, h.verdict, h.name, lookup(h.env.Environ, "SLURM_CONF"), h.look.BootID, h.env.Now())
-	for _, text := range r.Texts {
-		h.log.Errorf("%s", text)
-	}
-	return r.Refuses()
-}
-
-// undrain takes back a drain of ours, where the site wants that and its rules
-// are met. Slurm is asked only if there is such a drain.
-func (h *hook) undrain() {
-	store := node.Store{Dir: h.cfg.Paths.Run}
-	m, err := store.Load(h.look.BootID)
-	if err != nil || m.Drained == nil || !h.cfg.Drain.Undrain {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), h.cfg.Drain.Timeout.D())
-	defer cancel()
-	s := client(h.cfg, h.env)
-	n, err := s.Node(ctx, h.name)
-	if err != nil {
-		h.log.Warnf("not undrained: %v", err)
-		return
-	}
-	if !n.Drained() || n.Reason != m.Drained.Reason {
-		h.forget(store) // somebody else took it back, or took it over
-		return
-	}
-	rules := drain.Rules{Enabled: true, CleanRuns: h.cfg.Drain.UndrainRuns, Hold: h.cfg.Drain.UndrainHold.D()}
-	may, why := drain.MayUndrain(rules, n, drain.Streak{
-		Reason: m.Drained.Reason, Class: string(m.Drained.Class), DrainedAt: m.Drained.Time, Clean: m.Clean.Runs,
-	}, h.env.Now())
-	if !may {
-		h.log.Infof("not undrained: %s", why)
-		return
-	}
-	if err := drain.Undrain(ctx, s, h.name, n.Reason); err != nil {
-		h.log.Warnf("%v", err)
-		return
-	}
-	h.log.Infof("undrained %s: %s", h.name, why)
-	h.forget(store)
 }
 
 // learnSlurm has the node remember Slurm's version, where the configuration does
@@ -158,13 +127,6 @@ func (h *hook) learnDevices() {
 	c.Slurmd, c.Timeout = h.cfg.Slurm.Slurmd, slurmdLimit
 	if err := h.look.AskSlurmd(context.Background(), c); err != nil {
 		h.log.Infof("Slurm's device list: %v", err)
-	}
-}
-
-// forget takes our drain out of the node's memory.
-func (h *hook) forget(store node.Store) {
-	if err := store.Update(h.look.BootID, func(m *node.Memory) { m.Drained = nil }); err != nil {
-		h.log.Warnf("the node's memory: %v", err)
 	}
 }
 

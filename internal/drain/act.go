@@ -44,7 +44,8 @@ const (
 // Result is what was done, with texts for the log in order.
 type Result struct {
 	Outcome Outcome
-	Reason  string // the node's reason as far as it is known
+	Reason  string        // the node's reason as far as it is known
+	Node    slurmctl.Node // as Slurm told it first
 	Texts   []string
 }
 
@@ -75,7 +76,7 @@ func Act(ctx context.Context, s Slurm, q Request) Result {
 	if err != nil {
 		return r.end(NoAnswer, "not drained: %v", err)
 	}
-	r.Reason = n.Reason
+	r.Reason, r.Node = n.Reason, n
 	switch {
 	case n.Drained() && Ours(n.Reason):
 		return r.end(AlreadyOurs, "%s is already drained by us: %s", q.Node, n.Reason)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gpuhooks/internal/check"
 	"gpuhooks/internal/slurmctl"
 )
 
@@ -21,21 +22,22 @@ type Streak struct {
 	Class     string    // of the failing check: hardware, driver, fabric, config, dirty
 	DrainedAt time.Time // when we drained
 	Clean     int       // clean looks in a row since
+	Touched   bool      // somebody has changed the reason
 }
 
-// MayUndrain decides whether the node may be given back now, and says why or why
+// Ready decides what can be decided without asking Slurm, and says why or why
 // not. Hardware never comes back by itself: a person runs `gpu-healthcheck ack`.
-func MayUndrain(rules Rules, n slurmctl.Node, s Streak, now time.Time) (bool, string) {
+func (rules Rules) Ready(s Streak, now time.Time) (bool, string) {
 	switch {
 	case !rules.Enabled:
 		return false, "undraining is not enabled"
-	case !n.Drained():
-		return false, "the node is not drained"
 	case s.Reason == "":
 		return false, "the drain is not ours"
-	case n.Reason != s.Reason || !Ours(n.Reason):
-		return false, "the reason is not the one that we wrote"
-	case s.Class == "" || s.Class == "hardware":
+	case s.Touched:
+		return false, "somebody has changed the reason since we wrote it"
+	case s.Class == "":
+		return false, "this version does not know the code: it needs a person: gpu-healthcheck ack"
+	case s.Class == string(check.Hardware):
 		return false, "a hardware fault needs a person: gpu-healthcheck ack"
 	case s.Clean < max(rules.CleanRuns, 1):
 		return false, fmt.Sprintf("%d of %d clean runs", s.Clean, max(rules.CleanRuns, 1))
@@ -43,6 +45,21 @@ func MayUndrain(rules Rules, n slurmctl.Node, s Streak, now time.Time) (bool, st
 		return false, fmt.Sprintf("held until %s", s.DrainedAt.Add(rules.Hold).UTC().Format(time.RFC3339))
 	}
 	return true, fmt.Sprintf("%d clean runs since %s", s.Clean, s.DrainedAt.UTC().Format(time.RFC3339))
+}
+
+// MayUndrain decides whether the node, as Slurm tells of it, may be given back
+// now, and says why or why not.
+func MayUndrain(rules Rules, n slurmctl.Node, s Streak, now time.Time) (bool, string) {
+	ready, why := rules.Ready(s, now)
+	switch {
+	case !ready:
+		return false, why
+	case !n.Drained():
+		return false, "the node is not drained"
+	case n.Reason != s.Reason || !Ours(n.Reason):
+		return false, "the reason is not the one that we wrote"
+	}
+	return true, why
 }
 
 // Undrain gives the node back if its reason is still the one that was decided

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,24 +19,11 @@ const maxFile = 16 << 20
 // errBroken is a state file that is not whole or not ours.
 var errBroken = errors.New("half-written or not ours")
 
-// readJSON reads a state file. Anything but a plain file is not opened: a
-// directory or a FIFO of that name must not stop a hook.
+// readJSON reads a state file.
 func readJSON(path string, v any) error {
-	st, err := os.Lstat(path)
+	b, err := readFile(path)
 	if err != nil {
 		return err
-	}
-	if !st.Mode().IsRegular() || st.Size() > maxFile {
-		return fmt.Errorf("%s: %w", path, errBroken)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("%s: %w: %w", path, errBroken, err)
@@ -43,13 +31,40 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// writeJSON replaces a state file by rename, so that a reader sees all of the
-// old or all of the new. State lives no longer than the boot: nothing is synced.
-func writeJSON(path string, v any) (err error) {
+// readFile reads a state file whole. Anything but a plain file is not opened: a
+// directory or a FIFO of that name must not stop a hook.
+func readFile(path string) ([]byte, error) {
+	st, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxFile {
+		return nil, fmt.Errorf("%s: %w", path, errBroken)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+// writeJSON replaces a state file that lives no longer than the boot.
+func writeJSON(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	return Replace(path, append(b, '\n'), 0o600, false)
+}
+
+// Replace writes a file by rename, so that a reader sees all of the old or all of
+// the new. A durable one is on the disk when Replace returns.
+func Replace(path string, b []byte, mode fs.FileMode, durable bool) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
 	if err != nil {
 		return err
@@ -60,8 +75,18 @@ func writeJSON(path string, v any) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if _, err = f.Write(append(b, '\n')); err != nil {
+	if _, err = f.Write(b); err != nil {
 		return err
+	}
+	if mode != 0o600 {
+		if err = f.Chmod(mode); err != nil {
+			return err
+		}
+	}
+	if durable {
+		if err = f.Sync(); err != nil {
+			return err
+		}
 	}
 	if err = f.Close(); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"gpuhooks/internal/check"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/xid"
 )
@@ -34,7 +33,6 @@ type Memory struct {
 	NoAnswer   time.Time       `json:"no_answer,omitzero"`   // when a probe first did not answer, with no answer since
 	LastAnswer time.Time       `json:"last_answer,omitzero"` // of this driver load; zero: nobody has looked
 	Clean      Streak          `json:"clean,omitzero"`       // of whole-node looks
-	Drained    *Drained        `json:"drained,omitempty"`    // the reason that we set, until it is taken back
 	Slurm      string          `json:"slurm,omitempty"`      // its version, once a health check has asked: decides the order of a detected device list
 }
 
@@ -117,14 +115,6 @@ type Stray struct {
 type Streak struct {
 	Runs  int       `json:"runs"`
 	Since time.Time `json:"since"`
-}
-
-// Drained is a drain of ours.
-type Drained struct {
-	Reason string      `json:"reason"` // as Slurm has it, "[HC] " included
-	Code   string      `json:"code"`
-	Class  check.Class `json:"class"`
-	Time   time.Time   `json:"time"`
 }
 
 // after is the number of the kernel log record after which the next look must
