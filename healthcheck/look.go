@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"gpuhooks/internal/check"
@@ -23,11 +24,19 @@ const bootDeadline = 30 * time.Second
 type looked struct {
 	name    string // of the node in Slurm
 	look    *node.Look
+	gpus    []gpu.GPU // of the reading, those that --gpu names
 	verdict verdict.Verdict
 }
 
 // look reads and judges the whole node.
 func look(env cli.Env, c config.Config, o options) looked {
+	l, _ := lookAt(env, c, o, nil) // only a choice can be wrong
+	return l
+}
+
+// lookAt reads the node and judges the GPUs that --gpu names; none is all. The
+// error is a GPU that is not there.
+func lookAt(env cli.Env, c config.Config, o options, gpus []string) (looked, error) {
 	name := cli.NodeName(c, lookup(env.Environ, "SLURMD_NODENAME"))
 	opt := node.Options{
 		Hook: verdict.HealthCheck, NodeName: name, SlurmConf: lookup(env.Environ, "SLURM_CONF"), Tier: o.tier, Now: env.Now,
@@ -45,30 +54,70 @@ func look(env cli.Env, c config.Config, o options) looked {
 		problems = append(problems, err)
 	}
 	l := node.Read(context.Background(), c, opt)
-	v := l.Judge(nil, runs.NodeJobs(live))
+	only, err := chooseGPUs(l.Reading.Node.GPUs, gpus)
+	if err != nil {
+		return looked{}, err
+	}
+	v := l.Judge(only, runs.NodeJobs(live))
 	l.Problems = append(problems, l.Problems...)
-	return looked{name: name, look: l, verdict: v}
+	chosen := slices.DeleteFunc(slices.Clone(l.Reading.Node.GPUs), func(g gpu.GPU) bool {
+		return only != nil && !slices.Contains(only, g.UUID)
+	})
+	return looked{name: name, look: l, gpus: chosen, verdict: v}, nil
 }
 
-// runLook is what a person starts: it looks, prints, and changes nothing in Slurm.
+// runLook is what a person starts: it looks, prints, and changes nothing in
+// Slurm; with --watch again and again until it is interrupted.
 func runLook(env cli.Env, o options) error {
 	c, err := cli.LoadConfig(o.config)
 	if err != nil {
 		return err
 	}
-	l := look(env, c, o)
-	warn(cli.NewLog(env), l.look)
-	if o.json {
-		err = cli.WriteJSON(env.Stdout, l.result())
-	} else {
-		var b bytes.Buffer
+	for {
+		l, err := lookAt(env, c, o, o.gpus)
+		if err != nil {
+			return err
+		}
+		if len(o.checks) > 0 {
+			l.verdict = l.verdict.Only(o.checks)
+		}
+		if o.watch == 0 {
+			warn(cli.NewLog(env), l.look)
+		}
+		page, err := l.page(o)
+		if err != nil {
+			return err
+		}
+		if _, err := env.Stdout.Write(page); err != nil {
+			return err
+		}
+		if o.watch == 0 {
+			return cli.Exit(status(l.verdict))
+		}
+		time.Sleep(o.watch)
+	}
+}
+
+// clearScreen is what --watch begins a page with.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// page is what is printed of a look.
+func (l looked) page(o options) ([]byte, error) {
+	var b bytes.Buffer
+	switch o.format {
+	case "json":
+		if err := cli.WriteJSON(&b, l.result()); err != nil {
+			return nil, err
+		}
+	case "csv":
+		l.csv(&b)
+	default:
+		if o.watch > 0 {
+			b.WriteString(clearScreen + l.look.Reading.Node.Time.Format(time.RFC3339) + "\n")
+		}
 		l.print(&b, o.quiet)
-		_, err = env.Stdout.Write(b.Bytes())
 	}
-	if err != nil {
-		return err
-	}
-	return cli.Exit(status(l.verdict))
+	return b.Bytes(), nil
 }
 
 // status is what the verdict means for a person's exit status.
@@ -118,7 +167,7 @@ func (l looked) result() result {
 	r := result{
 		Schema: resultSchema, Node: l.name, Time: n.Time, BootID: l.look.BootID, First: l.look.First,
 		Seconds: l.look.Reading.Elapsed.Seconds(), Driver: n.Driver, Verdict: l.verdict,
-		GPUs: append([]gpu.GPU{}, n.GPUs...), Faults: append([]gpu.Fault{}, n.Faults...), Problems: []string{},
+		GPUs: append([]gpu.GPU{}, l.gpus...), Faults: append([]gpu.Fault{}, n.Faults...), Problems: []string{},
 	}
 	for _, p := range l.look.Problems {
 		r.Problems = append(r.Problems, p.Error())

@@ -2,7 +2,9 @@
 //
 // Synopsis:
 //
-//	gpu-healthcheck [--config FILE] [--tier 0|1] [--boot] [--json | --quiet]
+//	gpu-healthcheck [--config FILE] [--tier 0|1] [--boot] [--gpu GPU]... [--check CHECK]...
+//	                [--format text|json|csv] [--quiet] [--watch 5s]
+//	gpu-healthcheck list [--json]
 //	gpu-healthcheck explain [CHECK | xid N]
 //	gpu-healthcheck doctor [--json]
 //
@@ -18,7 +20,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
@@ -31,12 +35,42 @@ type options struct {
 	config string
 	tier   int
 	boot   bool
-	json   bool
+	gpus   []string // index, UUID, PCI address or device file; none is all
+	checks []string // names; none is all
+	format string   // text, json, csv
 	quiet  bool
+	watch  time.Duration // between two pages; 0 is one page
+	fromCache
+}
+
+// check refuses what cannot be meant together.
+func (o options) check() error {
+	usage := func(format string, args ...any) error {
+		return &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf(format, args...)}
+	}
+	switch {
+	case o.tier < 0 || o.tier > 1:
+		return usage("--tier %d: is not 0 or 1", o.tier)
+	case !slices.Contains([]string{"text", "json", "csv"}, o.format):
+		return usage("--format %q: is not text, json or csv", o.format)
+	case o.format != "text" && o.quiet:
+		return usage("--format %s and --quiet exclude each other", o.format)
+	case o.format != "text" && o.watch != 0:
+		return usage("--format %s and --watch exclude each other", o.format)
+	case o.watch != 0 && o.watch < time.Second:
+		return usage("--watch %s: is less than 1s: each page asks the driver", o.watch)
+	}
+	return knownChecks(o.checks)
+}
+
+// plain says that nothing is asked for but the look: what slurmd starts.
+func (o options) plain() bool {
+	return o.format == "text" && o.watch == 0 && len(o.gpus) == 0 && len(o.checks) == 0
 }
 
 func newCommand(env cli.Env) *cli.Command {
 	var o options
+	var asJSON bool
 	root := &cli.Command{
 		Use:   "gpu-healthcheck",
 		Short: "Look at the GPUs of this node",
@@ -52,17 +86,21 @@ EXIT STATUS
   2  usage or configuration
   3  something could not be looked at`,
 		Example: `  gpu-healthcheck
+  gpu-healthcheck --gpu 3 --check nvlink
   gpu-healthcheck --json | jq .verdict.findings
   gpu-healthcheck explain xid 79`,
 		Args: cli.NoArgs,
 		RunE: func(*cli.Command, []string) error {
-			if o.tier < 0 || o.tier > 1 {
-				return &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--tier %d: is not 0 or 1", o.tier)}
+			if asJSON {
+				o.format = "json"
 			}
-			if o.json && o.quiet {
-				return &cli.ExitError{Code: cli.Usage, Err: fmt.Errorf("--json and --quiet exclude each other")}
+			if err := o.check(); err != nil {
+				return err
 			}
-			if byslurmd(env) && !o.json {
+			if o.cached {
+				return runCached(env, o)
+			}
+			if byslurmd(env) && o.plain() {
 				return cli.Exit(runHook(env, o))
 			}
 			return runLook(env, o)
@@ -72,9 +110,14 @@ EXIT STATUS
 	f := root.Flags()
 	f.IntVar(&o.tier, "tier", 1, "highest `TIER` of checks: 0 asks /dev, /proc, PCI and the kernel log, 1 also the driver")
 	f.BoolVar(&o.boot, "boot", false, "before slurmd starts: give the driver 30 s for its first answer")
-	f.BoolVar(&o.json, "json", false, "print JSON; only look, whoever asks")
+	f.StringArrayVar(&o.gpus, "gpu", nil, "only this `GPU`: index, UUID, PCI address or device file; may be repeated")
+	f.StringArrayVar(&o.checks, "check", nil, "only what this `CHECK` says; may be repeated")
+	f.StringVar(&o.format, "format", "text", "`FORMAT` of the output: text, json or csv; json and csv only look, whoever asks")
+	f.BoolVar(&asJSON, "json", false, "the same as --format json")
 	f.BoolVar(&o.quiet, "quiet", false, "print only what is not well")
-	root.AddCommand(newExplain(env, &o), newDoctor(env, &o))
+	f.DurationVar(&o.watch, "watch", 0, "look again after each `TIME` (5s), until interrupted")
+	o.fromCache.flags(f)
+	root.AddCommand(newList(env), newExplain(env, &o), newXID(env, &o), newDoctor(env, &o))
 	return root
 }
 

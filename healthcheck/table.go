@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,15 +14,35 @@ import (
 )
 
 // unknown stands where the driver does not say.
-const unknown = "-"
+const unknown = "n/a"
 
-// print writes the look as a page: one line of summary, what is not well, the
-// cards, the checks. quiet leaves only what is not well.
+// pageWidth is where lists of names are broken.
+const pageWidth = 100
+
+// print writes the look as a page: one line of summary, what is not well and
+// what to do about it, the cards, the checks. quiet leaves only what is not well.
 func (l looked) print(w io.Writer, quiet bool) {
-	v := l.verdict
-	if quiet && len(v.Findings) == 0 {
+	if quiet && len(l.verdict.Findings) == 0 {
 		return
 	}
+	fmt.Fprintln(w, cli.Clean(l.head()))
+	printFindings(w, l.verdict.Findings, quiet)
+	if quiet {
+		return
+	}
+	if len(l.gpus) > 0 {
+		fmt.Fprintln(w)
+		printGPUs(w, l.gpus, l.verdict)
+	}
+	fmt.Fprintln(w)
+	printChecks(w, l.verdict)
+}
+
+// head is the page in one line:
+//
+//	n1: fail, drain: 8 x NVIDIA H100 80GB HBM3, driver 580.95.05 (for CUDA up to 13.0), tier 1, 0.04 s
+func (l looked) head() string {
+	v := l.verdict
 	result := string(v.Outcome)
 	switch v.Action {
 	case verdict.Drain:
@@ -29,21 +50,66 @@ func (l looked) print(w io.Writer, quiet bool) {
 	case verdict.WouldDrain:
 		result += ", would drain"
 	}
-	n := l.look.Reading.Node
-	fmt.Fprintf(w, "%s: %s: %s, driver %s, tier %d, %.2f s\n",
-		cli.Clean(l.name), result, plural(len(n.GPUs), "GPU"), n.Driver.Version.Or("unknown"), v.Tier, l.look.Reading.Elapsed.Seconds())
-	for _, f := range v.Findings {
+	d := l.look.Reading.Node.Driver
+	driver := "driver " + d.Version.Or("unknown")
+	if cuda, ok := d.CUDA.Get(); ok {
+		driver += " (for CUDA up to " + cuda + ")"
+	}
+	return fmt.Sprintf("%s: %s: %s, %s, tier %d, %.2f s", l.name, result, l.cards(), driver, v.Tier, l.look.Reading.Elapsed.Seconds())
+}
+
+// cards counts the cards by name: "8 x NVIDIA H100 80GB HBM3". At tier 0, which
+// does not ask NVML, they are those of /proc.
+func (l looked) cards() string {
+	var names []string
+	count := map[string]int{}
+	add := func(name string) {
+		if count[name]++; count[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for _, g := range l.gpus {
+		add(g.Name)
+	}
+	if l.verdict.Tier == 0 {
+		for _, p := range l.look.Reading.Node.Presence.Proc {
+			add(p.Model)
+		}
+	}
+	if len(names) == 0 {
+		return "no GPU"
+	}
+	for i, n := range names {
+		if names[i] = fmt.Sprintf("%d x %s", count[n], n); n == "" {
+			names[i] = plural(count[n], "GPU")
+		}
+	}
+	return strings.Join(names, " + ")
+}
+
+// printFindings writes what is not well, the worst first, each with its cure
+// the first time that its check speaks.
+func printFindings(w io.Writer, findings []verdict.Finding, quiet bool) {
+	cured := map[string]bool{}
+	for _, f := range findings {
+		if !quiet && !cured[f.Check] {
+			fmt.Fprintln(w)
+		}
 		fmt.Fprintln(w, "  "+cli.Clean(f.Line()))
+		if cure := cureOf(f.Check); cure != "" && !quiet && !cured[f.Check] {
+			fmt.Fprintln(w, "    cure: "+cure)
+		}
+		cured[f.Check] = true
 	}
-	if quiet {
-		return
+}
+
+func cureOf(name string) string {
+	all := check.All()
+	i := slices.IndexFunc(all, func(c check.Check) bool { return c.Name == name })
+	if i < 0 {
+		return ""
 	}
-	if len(n.GPUs) > 0 {
-		fmt.Fprintln(w)
-		printGPUs(w, n.GPUs, v)
-	}
-	fmt.Fprintln(w)
-	printChecks(w, v)
+	return all[i].Doc.Cure
 }
 
 func plural(n int, what string) string {
@@ -56,15 +122,28 @@ func plural(n int, what string) string {
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 // printGPUs is one row a card, with every name by which it may be looked for.
+// The product name is in the head line unless the cards differ.
 func printGPUs(w io.Writer, gpus []gpu.GPU, v verdict.Verdict) {
+	mixed := slices.ContainsFunc(gpus, func(g gpu.GPU) bool { return g.Name != gpus[0].Name })
 	t := table(w)
-	fmt.Fprintln(t, "GPU\tMINOR\tPCI\tUUID\tNAME\tLINK\tTEMP\tPOWER\tMEMORY\tRESULT")
+	head := []string{"GPU", "MINOR", "PCI", "UUID"}
+	if mixed {
+		head = append(head, "NAME")
+	}
+	for _, c := range columns {
+		head = append(head, c.head)
+	}
+	fmt.Fprintln(t, strings.Join(append(head, "RESULT"), "\t"))
 	for i := range gpus {
 		g := &gpus[i]
-		row := []string{
-			fmt.Sprint(g.Index), opt(g.Minor, "%d"), g.PCI, g.UUID, g.Name, link(g.Health),
-			reading(g.Readings, gpu.Temperature, 1, "%.0f C"), reading(g.Readings, gpu.Power, 1, "%.0f W"), memory(g), string(outcome(g, v)),
+		row := []string{place(g.Index), opt(g.Minor, "%d"), g.PCI, g.UUID}
+		if mixed {
+			row = append(row, g.Name)
 		}
+		for _, c := range columns {
+			row = append(row, c.cell(g))
+		}
+		row = append(row, string(outcome(g, v)))
 		for j := range row {
 			row[j] = cli.Clean(row[j])
 		}
@@ -72,6 +151,14 @@ func printGPUs(w io.Writer, gpus []gpu.GPU, v verdict.Verdict) {
 	}
 	// A buffer takes everything.
 	_ = t.Flush()
+}
+
+// place is NVML's index, or unknown for a card that NVML does not list.
+func place(index int) string {
+	if index < 0 {
+		return unknown
+	}
+	return fmt.Sprint(index)
 }
 
 // outcome is the worst finding about a card.
@@ -85,52 +172,39 @@ func outcome(g *gpu.GPU, v verdict.Verdict) check.Outcome {
 	return worst
 }
 
-func opt[T any](o gpu.Opt[T], format string) string {
-	v, ok := o.Get()
-	if !ok {
-		return unknown
-	}
-	return fmt.Sprintf(format, v)
-}
-
-func reading(r gpu.Readings, m gpu.Metric, scale float64, format string) string {
-	v, ok := r[m]
-	if !ok {
-		return unknown
-	}
-	return fmt.Sprintf(format, v*scale)
-}
-
-func link(h gpu.Health) string {
-	if !h.PCIeGen.IsSet() && !h.PCIeWidth.IsSet() {
-		return unknown
-	}
-	return "gen" + opt(h.PCIeGen, "%d") + " x" + opt(h.PCIeWidth, "%d")
-}
-
-func memory(g *gpu.GPU) string {
-	const gib = 1 << 30
-	total := unknown
-	if v, ok := g.Health.MemoryTotal.Get(); ok {
-		total = fmt.Sprintf("%.0f GiB", float64(v)/gib)
-	}
-	used := reading(g.Readings, gpu.MemoryUsed, 1.0/gib, "%.1f")
-	if used == unknown && total == unknown {
-		return unknown
-	}
-	return used + "/" + total
-}
-
+// printChecks names the checks by outcome. Why one does not apply or failed
+// stands in --json and above.
 func printChecks(w io.Writer, v verdict.Verdict) {
-	t := table(w)
-	fmt.Fprintln(t, "CHECK\tRESULT")
-	for _, c := range v.Checks {
-		row := fmt.Sprintf("%s\t%s", c.Check, c.Outcome)
-		if c.Text != "" {
-			row += "\t" + cli.Clean(c.Text)
+	for _, group := range []struct {
+		outcome check.Outcome
+		title   string
+	}{
+		{check.Fail, "failed"}, {check.Error, "could not look"}, {check.Warn, "warn"}, {check.Pass, "passed"}, {check.Skip, "do not apply"},
+	} {
+		var names []string
+		for _, r := range v.Checks {
+			if r.Outcome == group.outcome {
+				names = append(names, r.Check)
+			}
 		}
-		fmt.Fprintln(t, row)
+		if len(names) > 0 {
+			wrap(w, fmt.Sprintf("%s (%d): ", group.title, len(names)), names)
+		}
 	}
-	// A buffer takes everything.
-	_ = t.Flush()
+}
+
+// wrap writes names behind a title, with lines below one another.
+func wrap(w io.Writer, title string, names []string) {
+	line := title
+	for i, n := range names {
+		if i < len(names)-1 {
+			n += ", "
+		}
+		if len(line)+len(n) > pageWidth && strings.TrimSpace(line) != "" {
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+			line = "  "
+		}
+		line += n
+	}
+	fmt.Fprintln(w, line)
 }
