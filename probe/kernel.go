@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"syscall"
 	"time"
 
 	"gpuhooks/internal/driver"
@@ -34,14 +32,14 @@ func readKernel(fs host.FS, after uint64, cards []gpu.ProcGPU, now time.Time) dr
 	k := driver.Kernel{LastSeq: after}
 	log, err := openKernel(fs, after, now)
 	if err != nil {
-		k.Fault = pathFault("/dev/kmsg", err)
+		k.Fault = kmsgFault(err)
 		return k
 	}
 	defer log.Close()
 	var p xid.Parser
 	b, err := xid.Scan(log, &p)
 	if err != nil {
-		k.Fault = pathFault("/dev/kmsg", err)
+		k.Fault = kmsgFault(err)
 	}
 	xid.Assign(b.Events, xid.UUIDs(cards, nil))
 	k.Events, k.Lost, k.Loaded = b.Events, b.Lost, b.Loaded
@@ -49,15 +47,7 @@ func readKernel(fs host.FS, after uint64, cards []gpu.ProcGPU, now time.Time) dr
 	return k
 }
 
-// pathFault is an error of a path as a fault.
-func pathFault(path string, err error) *gpu.Fault {
-	f := &gpu.Fault{Call: path, Kind: gpu.FaultOther, Text: err.Error()}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		f.Code = int(errno)
-		if errno == syscall.EACCES || errno == syscall.EPERM {
-			f.Kind = gpu.FaultPermission
-		}
-	}
-	return f
+func kmsgFault(err error) *gpu.Fault {
+	f := host.PathFault("/dev/kmsg", err)
+	return &f
 }

@@ -24,7 +24,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, time.Now())) }
 
 // The commands and what follows each.
 var usage = `usage: gpu-probe read   [--root DIR] [--nvml LIB] [--identity FILE] [--after SEQ] [--tier 0|1]
-                        [--gpus UUID,UUID] [--counters-only] [--inventory]
+                        [--gpus UUID,UUID] [--counters-only] [--host] [--dirs DIR,DIR] [--inventory]
        gpu-probe sample [--run DIR] [--root DIR] [--nvml LIB] [--tick 5s] [--series N] [--spool DIR]
        gpu-probe --version
 `

@@ -29,12 +29,14 @@ type readOptions struct {
 	tier                 int
 	gpus                 []string
 	countersOnly         bool
+	host                 bool
+	dirs                 []string
 	inventory            bool
 }
 
 func readFlags(args []string) (readOptions, error) {
 	var o readOptions
-	var uuids string
+	var uuids, dirs string
 	f := newFlags("read")
 	f.StringVar(&o.root, "root", "/", "")
 	f.StringVar(&o.nvml, "nvml", "", "")
@@ -43,6 +45,8 @@ func readFlags(args []string) (readOptions, error) {
 	f.IntVar(&o.tier, "tier", 1, "")
 	f.StringVar(&uuids, "gpus", "", "")
 	f.BoolVar(&o.countersOnly, "counters-only", false, "")
+	f.BoolVar(&o.host, "host", false, "")
+	f.StringVar(&dirs, "dirs", "", "")
 	f.BoolVar(&o.inventory, "inventory", false, "")
 	if err := parse(f, args); err != nil {
 		return o, err
@@ -50,12 +54,19 @@ func readFlags(args []string) (readOptions, error) {
 	if o.tier < 0 || o.tier > 1 {
 		return o, usageError{fmt.Errorf("--tier %d: must be 0 or 1", o.tier)}
 	}
-	for _, u := range strings.Split(uuids, ",") {
-		if u = strings.TrimSpace(u); u != "" {
-			o.gpus = append(o.gpus, u)
+	o.gpus, o.dirs = list(uuids), list(dirs)
+	return o, nil
+}
+
+// list splits a flag of several values.
+func list(s string) []string {
+	var out []string
+	for _, v := range strings.Split(s, ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			out = append(out, v)
 		}
 	}
-	return o, nil
+	return out
 }
 
 // read is one look at the node: tier 0 at once, then GPU by GPU as they answer.
@@ -90,6 +101,12 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	var presence gpu.Presence
 	out.guard("presence", func() { presence = fs.Presence() })
 	out.put(driver.Line{Presence: &presence})
+	surrounded := make(chan bool)
+	if o.host {
+		go readHost(fs, o.dirs, presence, out, start, surrounded)
+	} else {
+		close(surrounded)
+	}
 	out.guard("kernel log", func() {
 		k := readKernel(fs, o.after, presence.Proc, start)
 		out.put(driver.Line{Kernel: &k})
@@ -98,6 +115,7 @@ func read(args []string, stdout *os.File, start time.Time) error {
 		l := &look{fs: fs, o: o, out: out, presence: presence, bootID: boot}
 		out.guard("nvml", func() { l.run(<-opened) })
 	}
+	waitForHost(surrounded, start)
 	out.put(driver.Line{Done: &driver.Done{Micros: time.Since(start).Microseconds()}})
 	return nil
 }

@@ -93,6 +93,8 @@ func (c *collector) add(l Line) error {
 		r.Node.Driver = *l.Driver
 	case l.GPU != nil:
 		c.addGPU(*l.GPU)
+	case l.Host != nil:
+		r.Node.Host = l.Host
 	case l.Fault != nil:
 		r.Node.Faults = append(r.Node.Faults, *l.Fault)
 	case l.Done != nil:

@@ -17,7 +17,9 @@ const Protocol = "gpuhooks.probe/1"
 // The order is: hello; presence and kernel (tier 0); driver; one gpu line a card
 // with the decisive readings (Complete false), then one with all of them
 // (Complete true), cards interleaved as they are ready: a later line of a card
-// replaces the earlier; host where it was asked for; fault where something failed for the node; done.
+// replaces the earlier; fault where something failed for the node; done. Where host
+// was asked for it comes at any time before done, after a second presence with
+// what only then is read.
 type Line struct {
 	Hello    *Hello        `json:"hello,omitempty"`
 	Presence *gpu.Presence `json:"presence,omitempty"`

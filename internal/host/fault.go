@@ -7,9 +7,9 @@ import (
 	"gpuhooks/internal/gpu"
 )
 
-// pathFault is the error of a path as data: only so does it cross the probe's
+// PathFault is the error of a path as data: only so does it cross the probe's
 // pipe. What one may not read is said to be so: it is not "there is none".
-func pathFault(path string, err error) gpu.Fault {
+func PathFault(path string, err error) gpu.Fault {
 	f := gpu.Fault{Call: path, Kind: gpu.FaultOther, Text: err.Error()}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -35,13 +35,13 @@ func (f FS) Ports(until time.Time) (out []gpu.Port, faults []gpu.Fault) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, []gpu.Fault{pathFault("/"+infiniband, err)}
+		return nil, []gpu.Fault{PathFault("/"+infiniband, err)}
 	}
 	for _, d := range devices {
 		dir := path.Join(infiniband, d.Name(), "ports")
 		numbers, err := numbered(f.Path(dir))
 		if err != nil {
-			faults = append(faults, pathFault("/"+dir, err))
+			faults = append(faults, PathFault("/"+dir, err))
 			continue
 		}
 		slices.Sort(numbers)
@@ -54,7 +54,7 @@ func (f FS) Ports(until time.Time) (out []gpu.Port, faults []gpu.Fault) {
 			}
 			p, err := f.port(d.Name(), n)
 			if err != nil {
-				faults = append(faults, pathFault("/"+path.Join(dir, strconv.Itoa(n)), err))
+				faults = append(faults, PathFault("/"+path.Join(dir, strconv.Itoa(n)), err))
 			}
 			out = append(out, p)
 		}

@@ -10,7 +10,7 @@ func (f FS) Presence() gpu.Presence {
 		if err == nil {
 			return false
 		}
-		p.Faults = append(p.Faults, pathFault(path, err))
+		p.Faults = append(p.Faults, PathFault(path, err))
 		return true
 	}
 	loaded, err := f.ModuleLoaded()

@@ -34,7 +34,7 @@ func (f FS) Surroundings(dirs []string, until time.Time) gpu.Host {
 		}},
 	}
 	for _, d := range dirs {
-		parts = append(parts, part{d, func(h *gpu.Host) { h.Dirs = []gpu.Dir{Directory(d)} }})
+		parts = append(parts, part{"directory " + d, func(h *gpu.Host) { h.Dirs = []gpu.Dir{Directory(d)} }})
 	}
 	return gather(parts, until)
 }
@@ -106,7 +106,7 @@ func faultsOf(path string, err error) []gpu.Fault {
 	if err == nil {
 		return nil
 	}
-	return []gpu.Fault{pathFault(path, err)}
+	return []gpu.Fault{PathFault(path, err)}
 }
 
 // nvSwitches counts the NVSwitches that the kernel's driver holds: where a

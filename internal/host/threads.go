@@ -24,7 +24,6 @@ type scan struct {
 	stuck   []gpu.Stuck
 	daemons map[string]bool
 	faults  []gpu.Fault
-	hidden  bool // a place in the kernel could not be seen
 }
 
 // maxStuck bounds what is listed: a driver that hangs holds every thread of a
@@ -38,7 +37,7 @@ func (f FS) Threads(until time.Time) (stuck []gpu.Stuck, daemons []string, fault
 	s := scan{fs: f, self: os.Getpid(), buf: make([]byte, 0, smallFile), daemons: map[string]bool{}}
 	pids, err := numbered(f.Path("proc"))
 	if err != nil {
-		return nil, nil, []gpu.Fault{pathFault("/proc", err)}
+		return nil, nil, []gpu.Fault{PathFault("/proc", err)}
 	}
 	one := false
 	for i, pid := range pids {
@@ -153,7 +152,7 @@ func (s *scan) read(pid, tid int, file string) []byte {
 // failed takes an error, unless it says that the process has ended.
 func (s *scan) failed(err error) {
 	if !errors.Is(gone(err), fs.ErrNotExist) {
-		s.fault(pathFault("/proc", err))
+		s.fault(PathFault("/proc", err))
 	}
 }
 

@@ -94,6 +94,9 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 		after, l.again = seq, true
 	}
 	w := wanted{boot: l.BootID, tier: opt.Tier, after: after, maxAge: opt.MaxAge, now: opt.Now}
+	if opt.Hook == verdict.HealthCheck { // it has the time
+		w.host, w.dirs = true, []string{cfg.Paths.Spool, cfg.Paths.State}
+	}
 	l.Reading, l.Shared, err = l.store.share(ctx, w, ask)
 	l.problem("sharing the reading", err)
 	l.takeSlurm(ctx, files)

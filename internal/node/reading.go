@@ -29,6 +29,8 @@ type wanted struct {
 	boot   string
 	tier   int
 	after  uint64
+	host   bool          // with what surrounds the GPUs
+	dirs   []string      // that must be writable
 	maxAge time.Duration // 0: none is good enough
 	now    func() time.Time
 }
@@ -60,7 +62,7 @@ func (s Store) share(ctx context.Context, w wanted, ask prober) (r driver.Readin
 			}
 		}
 	}
-	r = ask(ctx, driver.Request{Tier: w.tier, AfterSeq: w.after})
+	r = ask(ctx, driver.Request{Tier: w.tier, AfterSeq: w.after, Host: w.host, Dirs: w.dirs})
 	if err := writeJSON(s.path("reading.json"), sharedReading{readingSchema, w.boot, w.tier, w.after, r}); err != nil {
 		problem = err
 	}
@@ -86,7 +88,7 @@ func (s Store) shared(w wanted) (driver.Reading, bool) {
 	r := have.Reading
 	age := w.now().Sub(r.Node.Time)
 	switch {
-	case age < 0 || age > w.maxAge, have.Tier < w.tier, have.After > w.after:
+	case age < 0 || age > w.maxAge, have.Tier < w.tier, have.After > w.after, w.host && r.Node.Host == nil:
 		return driver.Reading{}, false
 	case r.Answer == gpu.AnswerWhole, r.Answer == gpu.AnswerPartial, r.Answer == gpu.AnswerNone:
 		return r, true
