@@ -3,8 +3,10 @@ package host
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gpuhooks/internal/gpu"
 )
@@ -34,11 +36,29 @@ func (s *scan) waiting(pid, tid int, comm string) {
 		s.failed(err)
 		return
 	}
-	out := gpu.Stuck{PID: pid, TID: tid, Name: printable(comm), Where: where, Start: gpu.Some(p.Start), Job: p.Job}
-	if b, err := s.fs.read(smallFile, task, "status"); err == nil {
-		out.Switches = parseSwitches(string(b))
+	s.stuck = append(s.stuck, gpu.Stuck{PID: pid, TID: tid, Name: printable(comm), Where: where, Start: gpu.Some(p.Start), Job: p.Job,
+		Switches: s.switches(pid, tid)})
+}
+
+// moment is how long a thread must wait to be listed: in the midst of work
+// threads are in state D for milliseconds.
+const moment = 300 * time.Millisecond
+
+// settle looks again at the threads that were found, after a moment, and leaves
+// those that are in the same wait still.
+func (s *scan) settle(until time.Time) {
+	if len(s.stuck) == 0 {
+		return
 	}
-	s.stuck = append(s.stuck, out)
+	time.Sleep(min(moment, max(0, time.Until(until))))
+	s.stuck = slices.DeleteFunc(s.stuck, func(k gpu.Stuck) bool {
+		t, ok := parseThread(s.read(k.PID, k.TID, "stat"))
+		return !ok || t.state != 'D' || s.switches(k.PID, k.TID) != k.Switches
+	})
+}
+
+func (s *scan) switches(pid, tid int) gpu.Opt[uint64] {
+	return parseSwitches(string(s.read(pid, tid, "status")))
 }
 
 // place is the driver's function in which a thread waits; "" when it waits

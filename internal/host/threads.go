@@ -51,6 +51,7 @@ func (f FS) Threads(until time.Time) (stuck []gpu.Stuck, daemons []string, fault
 	if f == "/" && !one && len(s.faults) == 0 {
 		s.fault(gpu.Fault{Call: "/proc", Kind: gpu.FaultPermission, Text: "other users' processes are hidden"})
 	}
+	s.settle(until)
 	for _, d := range Daemons {
 		if s.daemons[d] {
 			daemons = append(daemons, d)
