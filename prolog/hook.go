@@ -44,6 +44,7 @@ func runHook(env cli.Env, path string) int {
 		if !ok {
 			return cli.OK
 		}
+		cli.Go(log, node.Prepare)
 		cfg, _ := cli.HookConfig(log, path)
 		if !cfg.Prolog.Enabled {
 			return cli.OK
