@@ -46,6 +46,10 @@ for f in null zero full random urandom tty; do
 done
 cp -a "$gpus"/root/dev/nvidia* "$gpus/dev/"
 mount --rbind "$gpus/dev" /dev
+if [ -d "$gpus/root/proc/driver/nvidia-caps" ]; then
+	mount -t tmpfs tmpfs /proc/driver
+	cp -a "$gpus/root/proc/driver/nvidia-caps" /proc/driver/
+fi
 LD_LIBRARY_PATH=$gpus exec "$@"
 `
 

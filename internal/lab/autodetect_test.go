@@ -6,14 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"gpuhooks/internal/node"
 	"gpuhooks/internal/runs"
+	"gpuhooks/internal/sim"
 	"gpuhooks/internal/slurm"
+	"gpuhooks/internal/slurmconf"
+	"gpuhooks/internal/slurmctl"
 )
+
+const noPlugin = "Slurm's plugin gpu_nvml.so is not here: Debian's slurm-wlm-nvml-plugin (contrib), or unpacked and named by GPUHOOKS_SLURM_PLUGINS"
 
 // With AutoDetect the real slurmd detects the cards through the simulated library.
 // The health check at its start remembers the list, and jobs are resolved by it:
@@ -21,7 +28,7 @@ import (
 func TestAutoDetect(t *testing.T) {
 	plugins, ok := NVMLPlugin(os.Getenv("GPUHOOKS_SLURM_PLUGINS"))
 	if !ok {
-		t.Skip("Slurm's plugin gpu_nvml.so is not here: Debian's slurm-wlm-nvml-plugin (contrib), or unpacked and named by GPUHOOKS_SLURM_PLUGINS")
+		t.Skip(noPlugin)
 	}
 	o, err := Options{Nodes: 1, PluginDir: plugins, Log: t.Output()}.FromRepo()
 	if err != nil {
@@ -91,6 +98,78 @@ func TestAutoDetect(t *testing.T) {
 		if code, err := l.Hook(t.Context(), n, "epilog.sh", fmt.Sprintf("SLURM_JOB_ID=%d", id), fmt.Sprintf("SLURM_JOB_GPUS=%d", place)); err != nil || code != 0 {
 			t.Errorf("epilog: status %d, %v", code, err)
 		}
+	}
+}
+
+// On a node with MIG instances slurmd 22.05 mixes them with whole cards in an order
+// that nothing but slurmd -G tells. Each entry is found by its device files.
+func TestSlurmdGWithInstances(t *testing.T) {
+	plugins, ok := NVMLPlugin(os.Getenv("GPUHOOKS_SLURM_PLUGINS"))
+	if !ok {
+		t.Skip(noPlugin)
+	}
+	dir := t.TempDir()
+	n, err := sim.NewNode(filepath.Join(dir, "gpus"), "dgx-a100-mig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// slurmd does not start with a card in MIG mode that has no instance.
+	if err := n.Set("gpu.2.mig.mode=false"); err != nil {
+		t.Fatal(err)
+	}
+	// Six cards, two instances and seven: card 0 has a third one behind a hole in
+	// NVML's numbers, where slurmd 22.05 stops looking.
+	const gres = "gpu:15"
+	for name, text := range map[string]string{
+		"gres.conf": "AutoDetect=nvml\n",
+		"slurm.conf": "ClusterName=x\nSlurmctldHost=h(127.0.0.1)\nAuthType=auth/none\nCredType=cred/none\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n" +
+			"SlurmdParameters=config_overrides\nGresTypes=gpu\nPluginDir=" + plugins + "\nNodeName=n1 NodeHostname=localhost Port=17001 CPUs=16 Gres=" + gres + "\n",
+		"enter.sh":  enter,
+		"slurmd.sh": fmt.Sprintf("#!/bin/sh\nexec unshare --mount %s/enter.sh %s slurmd \"$@\"\n", dir, n.Dir),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := slurmctl.Client{Slurmd: filepath.Join(dir, "slurmd.sh"), Timeout: 20 * time.Second}
+	devices, err := c.SlurmdG(t.Context(), filepath.Join(dir, "slurm.conf"), "n1", filepath.Join(dir, "work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(shared.bin(), "gpu-probe"), "read", "--inventory", "--root", n.Root(), "--nvml", n.Library()).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inv slurm.Inventory
+	if err := json.Unmarshal(out, &inv); err != nil {
+		t.Fatal(err)
+	}
+	o := slurm.Options{NodeGres: slurmconf.ParseGresItems(gres), Slurm: slurmconf.Version{Major: 22, Minor: 5, Micro: 8}}
+	list, err := slurm.Printed(inv, devices, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, e := range list {
+		minor, _ := e.Minor.Get()
+		word, want := "card", fmt.Sprintf("/dev/nvidia%d", minor)
+		if e.MIG != nil {
+			word = e.MIG.Profile
+			gi := 3 + 135*minor + 9*e.MIG.GI
+			want += fmt.Sprintf(",/dev/nvidia-caps/nvidia-cap%d,/dev/nvidia-caps/nvidia-cap%d", gi, gi+1+e.MIG.CI)
+		}
+		order = append(order, word)
+		if e.UUID == "" || e.Files != want {
+			t.Errorf("entry %+v, want files %s", e, want)
+		}
+	}
+	t.Logf("slurmd's order: %v", order)
+	// Not the order of later versions: whole cards first.
+	if i := slices.Index(order, "card"); len(order) != 15 || i < 1 {
+		t.Errorf("%d entries, the first card is number %d: %v", len(order), i, order)
+	}
+	if _, err := slurm.Computed(inv, slurmconf.NodeGres{Auto: "nvml"}, o); err == nil {
+		t.Error("an order was computed that only slurmd -G tells")
 	}
 }
 
