@@ -33,7 +33,7 @@ func (d Difference) String() string {
 func Compare(b Baseline, n *gpu.Node) []Difference {
 	out := b.CompareNode(n)
 	for i := range n.GPUs {
-		for _, item := range Items() {
+		for _, item := range items {
 			if d, ok := b.CompareCard(&n.GPUs[i], item); ok && d != nil {
 				out = append(out, *d)
 			}

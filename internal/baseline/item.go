@@ -34,55 +34,52 @@ func (i Item) Want(b Baseline, g *gpu.GPU) []string {
 
 // Find returns the item with that key.
 func Find(key string) Item {
-	all := Items()
-	return all[slices.IndexFunc(all, func(i Item) bool { return i.Key == key })]
+	return items[slices.IndexFunc(items, func(i Item) bool { return i.Key == key })]
 }
 
-// Items lists them in the order of the file.
-func Items() []Item {
-	return []Item{
-		text("vbios", "VBIOS", func(g *gpu.GPU) gpu.Opt[string] { return g.VBIOS }, func(c *Card) *[]string { return &c.VBIOS }),
-		text("inforom", "InfoROM", func(g *gpu.GPU) gpu.Opt[string] { return g.InfoROM }, func(c *Card) *[]string { return &c.InfoROM }),
-		text("gsp", "GSP firmware", func(g *gpu.GPU) gpu.Opt[string] { return g.GSP }, func(c *Card) *[]string { return &c.GSP }),
-		number("pcie_gen", "PCIe generation", "%d", func(g *gpu.GPU) gpu.Opt[int] { return g.PCIeMaxGen }, func(c *Card) *int { return &c.PCIeGen }),
-		number("pcie_width", "PCIe lanes", "%d", func(g *gpu.GPU) gpu.Opt[int] { return g.Health.PCIeWidth }, func(c *Card) *int { return &c.PCIeWidth }),
-		{
-			Key: "nvlinks", Label: "active NVLinks",
-			Have: func(g *gpu.GPU) (string, bool) { return show(g.Health.NVLinksActive, "%d") },
-			want: func(c *Card) []string {
-				if n, ok := c.NVLinks.Get(); ok {
-					return []string{strconv.Itoa(n)}
-				}
+// items stand in the order of the file.
+var items = []Item{
+	text("vbios", "VBIOS", func(g *gpu.GPU) gpu.Opt[string] { return g.VBIOS }, func(c *Card) *[]string { return &c.VBIOS }),
+	text("inforom", "InfoROM", func(g *gpu.GPU) gpu.Opt[string] { return g.InfoROM }, func(c *Card) *[]string { return &c.InfoROM }),
+	text("gsp", "GSP firmware", func(g *gpu.GPU) gpu.Opt[string] { return g.GSP }, func(c *Card) *[]string { return &c.GSP }),
+	number("pcie_gen", "PCIe generation", "%d", func(g *gpu.GPU) gpu.Opt[int] { return g.PCIeMaxGen }, func(c *Card) *int { return &c.PCIeGen }),
+	number("pcie_width", "PCIe lanes", "%d", func(g *gpu.GPU) gpu.Opt[int] { return g.Health.PCIeWidth }, func(c *Card) *int { return &c.PCIeWidth }),
+	{
+		Key: "nvlinks", Label: "active NVLinks",
+		Have: func(g *gpu.GPU) (string, bool) { return show(g.Health.NVLinksActive, "%d") },
+		want: func(c *Card) []string {
+			if n, ok := c.NVLinks.Get(); ok {
+				return []string{strconv.Itoa(n)}
+			}
+			return nil
+		},
+		learn: func(c *Card, g *gpu.GPU) { c.NVLinks = g.Health.NVLinksActive },
+	},
+	number("power_limit_watts", "power limit", "%.0f W", func(g *gpu.GPU) gpu.Opt[float64] { return g.Health.PowerLimit }, func(c *Card) *float64 { return &c.PowerLimit }),
+	number("sm_clock_limit_mhz", "SM clock limit", "%d MHz", func(g *gpu.GPU) gpu.Opt[int] { return g.Health.SMClockLimit }, func(c *Card) *int { return &c.SMClock }),
+	number("memory_total_bytes", "memory", "%d bytes", func(g *gpu.GPU) gpu.Opt[uint64] { return g.Health.MemoryTotal }, func(c *Card) *uint64 { return &c.Memory }),
+	word("ecc", "ECC", func(g *gpu.GPU) (string, bool) { return mode(g.Health.ECC) }, func(c *Card) *string { return &c.ECC }),
+	word("mig", "MIG mode", func(g *gpu.GPU) (string, bool) { return mode(g.Health.MIG) }, func(c *Card) *string { return &c.MIG }),
+	word("persistence", "persistence mode", func(g *gpu.GPU) (string, bool) { return onOff(g.Health.Persistence) }, func(c *Card) *string { return &c.Persistence }),
+	word("compute_mode", "compute mode", func(g *gpu.GPU) (string, bool) { return g.Health.ComputeMode.Get() }, func(c *Card) *string { return &c.ComputeMode }),
+	word("virtualization", "virtualization", func(g *gpu.GPU) (string, bool) { return g.Virtualization.Get() }, func(c *Card) *string { return &c.Virtualization }),
+	flag("licensed", "vGPU licence", func(g *gpu.GPU) gpu.Opt[bool] { return g.Health.License }, func(c *Card) *bool { return &c.Licensed }),
+	flag("fabric", "NVLink fabric", joined, func(c *Card) *bool { return &c.Fabric }),
+	{
+		Key: "instances", Label: "MIG instances",
+		Have: func(g *gpu.GPU) (string, bool) { return profiles(count(g)), g.Complete },
+		want: func(c *Card) []string {
+			if c.Instances == nil {
 				return nil
-			},
-			learn: func(c *Card, g *gpu.GPU) { c.NVLinks = g.Health.NVLinksActive },
+			}
+			return []string{profiles(c.Instances)}
 		},
-		number("power_limit_watts", "power limit", "%.0f W", func(g *gpu.GPU) gpu.Opt[float64] { return g.Health.PowerLimit }, func(c *Card) *float64 { return &c.PowerLimit }),
-		number("sm_clock_limit_mhz", "SM clock limit", "%d MHz", func(g *gpu.GPU) gpu.Opt[int] { return g.Health.SMClockLimit }, func(c *Card) *int { return &c.SMClock }),
-		number("memory_total_bytes", "memory", "%d bytes", func(g *gpu.GPU) gpu.Opt[uint64] { return g.Health.MemoryTotal }, func(c *Card) *uint64 { return &c.Memory }),
-		word("ecc", "ECC", func(g *gpu.GPU) (string, bool) { return mode(g.Health.ECC) }, func(c *Card) *string { return &c.ECC }),
-		word("mig", "MIG mode", func(g *gpu.GPU) (string, bool) { return mode(g.Health.MIG) }, func(c *Card) *string { return &c.MIG }),
-		word("persistence", "persistence mode", func(g *gpu.GPU) (string, bool) { return onOff(g.Health.Persistence) }, func(c *Card) *string { return &c.Persistence }),
-		word("compute_mode", "compute mode", func(g *gpu.GPU) (string, bool) { return g.Health.ComputeMode.Get() }, func(c *Card) *string { return &c.ComputeMode }),
-		word("virtualization", "virtualization", func(g *gpu.GPU) (string, bool) { return g.Virtualization.Get() }, func(c *Card) *string { return &c.Virtualization }),
-		flag("licensed", "vGPU licence", func(g *gpu.GPU) gpu.Opt[bool] { return g.Health.License }, func(c *Card) *bool { return &c.Licensed }),
-		flag("fabric", "NVLink fabric", joined, func(c *Card) *bool { return &c.Fabric }),
-		{
-			Key: "instances", Label: "MIG instances",
-			Have: func(g *gpu.GPU) (string, bool) { return profiles(count(g)), g.Complete },
-			want: func(c *Card) []string {
-				if c.Instances == nil {
-					return nil
-				}
-				return []string{profiles(c.Instances)}
-			},
-			learn: func(c *Card, g *gpu.GPU) {
-				if m, ok := g.Health.MIG.Get(); ok && m.Current {
-					c.Instances = count(g)
-				}
-			},
+		learn: func(c *Card, g *gpu.GPU) {
+			if m, ok := g.Health.MIG.Get(); ok && m.Current {
+				c.Instances = count(g)
+			}
 		},
-	}
+	},
 }
 
 // text is an item of which the file lists what is allowed.

@@ -183,7 +183,7 @@ func (l *learner) cards(name string) {
 	var c Card
 	l.node("count of "+name, func(n *gpu.Node) (string, bool) { return fmt.Sprint(kinds(n)[name]), true },
 		func(n *gpu.Node) { c.Count = kinds(n)[name] })
-	for _, item := range Items() {
+	for _, item := range items {
 		var all []have
 		for i := range l.nodes {
 			n := &l.nodes[i]

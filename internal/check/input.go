@@ -21,6 +21,7 @@ type Input struct {
 	Memory    Memory
 	Expected  Expected
 	Baseline  baseline.Baseline // the zero value expects nothing
+	Unusable  string            // why the baseline could not be read; "" when it could, or there is none
 	Limits    config.Limits
 	Processes Processes
 	Now       time.Time
@@ -40,6 +41,7 @@ type Memory struct {
 	Good     map[string]gpu.Counters // by GPU UUID: counters at the last good look of this driver load
 	Last     map[string]Before       // by GPU UUID, PCI address or "mlx5_0/1": all counters at the last look, good or not, of this driver load
 	Seen     []gpu.Process           // processes without a live job that a hook saw at least 3 s ago
+	Stuck    []Stuck                 // threads that an earlier look found waiting in the driver
 	NoAnswer time.Time               // when a probe first did not answer, with no answer since; zero if none
 	// Hasty says why silence proves nothing for this hook: it gives the driver
 	// too little time. "" where it does prove something.
@@ -51,12 +53,15 @@ type Memory struct {
 type Before struct {
 	Time     time.Time
 	Counters gpu.Counters
+	Suspect  []string // names of checks that found something which counts only if it is still so
 }
 
 // Expected is what this node is to have.
 type Expected struct {
 	GPUs      gpu.Opt[int] // from gres.conf
 	Minors    []int        // /dev/nvidiaN named by gres.conf
+	Caps      []int        // /dev/nvidia-caps/nvidia-capN named by gres.conf
+	Instances map[int]int  // MIG devices that gres.conf names, by the N of their card's /dev/nvidiaN
 	JobCgroup bool         // we run inside a job's cgroup (PrologFlags=RunInJob)
 }
 

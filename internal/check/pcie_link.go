@@ -20,20 +20,31 @@ var pcieLink = Check{
 		Cure: "Reboot; then reseat the card or riser. A narrow link that all cards of a kind share is the board's design and only a warning.",
 	},
 	Run: func(in Input) []Finding {
-		return each(in, func(g *gpu.GPU) Finding { return judgeLink(in.Node.GPUs, g) })
+		return each(in, func(g *gpu.GPU) Finding {
+			f := judgeLink(in, g)
+			if expected := byBaseline(in, g, "pcie_gen", "pcie_width"); expected.Outcome == Fail && f.Outcome == Pass {
+				expected.Outcome = Warn // more than expected, or a slot of another generation
+				return expected
+			}
+			return f
+		})
 	},
 }
 
-func judgeLink(all []gpu.GPU, g *gpu.GPU) Finding {
+func judgeLink(in Input, g *gpu.GPU) Finding {
 	width, ok := g.Health.PCIeWidth.Get()
 	full, okMax := g.PCIeMaxWidth.Get()
 	if !ok || !okMax || width < 1 || full < 1 {
 		return unsupported("the width of the PCIe link")
 	}
-	if width < full {
+	want := in.Baseline.Cards[g.Name].PCIeWidth
+	switch {
+	case want > 0 && width < want:
+		return Finding{Outcome: Fail, Text: fmt.Sprintf("the PCIe link has %d lanes, the baseline expects %d", width, want)}
+	case want == 0 && width < full:
 		text := fmt.Sprintf("the PCIe link has %d of %d lanes", width, full)
-		for i := range all {
-			o := &all[i]
+		for i := range in.Node.GPUs {
+			o := &in.Node.GPUs[i]
 			if w, ok := o.Health.PCIeWidth.Get(); ok && o.Name == g.Name && w > width {
 				return Finding{Outcome: Fail, Text: fmt.Sprintf("%s; GPU %d of the same kind has %d", text, o.Index, w)}
 			}

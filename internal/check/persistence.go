@@ -18,7 +18,7 @@ var persistence = Check{
 			switch on, ok := g.Health.Persistence.Get(); {
 			case !ok:
 				return unsupported("persistence mode")
-			case !on:
+			case !on && in.Baseline.Cards[g.Name].Persistence != "off":
 				return Finding{Outcome: Fail, Text: "persistence mode is off"}
 			}
 			return Finding{Outcome: Pass}
