@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"gpuhooks/internal/cli"
@@ -260,14 +259,7 @@ func (h *hook) done(n runs.Name) {
 
 // catalogue is the XID catalogue, with the site's own over it.
 func (h *hook) catalogue() xid.Catalogue {
-	var site []byte
-	if h.cfg.Paths.XID != "" {
-		var err error
-		if site, err = os.ReadFile(h.cfg.Paths.XID); err != nil {
-			h.log.Warnf("the site's XID catalogue: %v", err)
-		}
-	}
-	c, err := xid.Load(site)
+	c, err := node.Catalogue(h.cfg.Paths.XID)
 	if err != nil {
 		h.log.Warnf("the XID catalogue: %v", err)
 	}

@@ -47,7 +47,7 @@ func runDoctor(env cli.Env, o options, asJSON bool) error {
 	if err != nil {
 		return &cli.ExitError{Code: cli.Blind, Err: err, Hint: "give its path as [slurm] conf in " + o.config}
 	}
-	advice := slurmconf.Diagnose(conf, f)
+	advice := append(slurmconf.Diagnose(conf, f), catalogueAdvice(c)...)
 	if asJSON {
 		err = cli.WriteJSON(env.Stdout, struct {
 			Schema string             `json:"schema"`
@@ -146,10 +146,15 @@ func budgets(c config.Config) slurmconf.Budgets {
 	return b
 }
 
-// siteCatalogue reads the site's own XID catalogue, where there is one.
-func siteCatalogue(c config.Config) ([]byte, error) {
-	if c.Paths.XID == "" {
-		return nil, nil
+// catalogueAdvice says what is wrong with the site's own XID catalogue.
+func catalogueAdvice(c config.Config) []slurmconf.Advice {
+	_, err := node.Catalogue(c.Paths.XID)
+	if err == nil {
+		return nil
 	}
-	return os.ReadFile(c.Paths.XID)
+	return []slurmconf.Advice{{
+		Severity: slurmconf.SevereError, Key: "paths.xid", What: "the site's XID catalogue cannot be used as it is",
+		Cause: err.Error(),
+		Cure:  "repair the file, or take [paths] xid out of gpuhooks.toml; gpu-prolog config check says when it is right",
+	}}
 }

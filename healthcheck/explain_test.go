@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gpuhooks/internal/check"
+	"gpuhooks/internal/cli"
 )
 
 func TestExplain(t *testing.T) {
@@ -23,7 +27,15 @@ func TestExplain(t *testing.T) {
 		{[]string{"XID95"}, 0, []string{"XID 95: "}},
 		{[]string{"xid", "31"}, 0, []string{"nothing: it stands in the job's record"}},
 		{[]string{"xid"}, 0, []string{"xid (code XID"}},
-		{[]string{"xid", "abc"}, 2, []string{`"xid abc" is not the number of an XID`}},
+		{[]string{"79"}, 0, []string{"XID 79: GPU unreachable over PCIe; reboot the node\n", "NVIDIA's action  REBOOT", "fails the check gpu-lost", "prolog drain, epilog drain, healthcheck drain\n", "source           built-in", "  1. Drain the node"}},
+		{[]string{"sxid", "20034"}, 0, []string{"SXid 20034: ", "Non-fatal is information", "fails the check xid"}},
+		{[]string{"SXID26006"}, 0, []string{"SXid 26006: NVSwitch firmware (SOE) stopped; contact support"}},
+		{[]string{"xid", "154"}, 0, []string{"prolog warn, epilog warn, healthcheck warn"}},
+		{[]string{"xid", "95", "--json"}, 0, []string{`"schema": "gpuhooks.explain/1"`, `"action": "RESET_GPU"`, `"source": "built-in"`, `"prolog": "drain"`}},
+		{[]string{"persistence", "--json"}, 2, []string{"--json is for an XID"}},
+		{[]string{"xid", "abc"}, 2, []string{`"abc" is not a number of the catalogue`}},
+		{[]string{"xid", "0"}, 2, []string{`"0" is not a number`}},
+		{[]string{"sxid"}, 2, []string{`"" is not a number`}},
 		{[]string{"xid", "999"}, 2, []string{"XID 999 is not in the catalogue"}},
 		{[]string{"gpu-lots"}, 2, []string{`there is no check "gpu-lots"`, "hint: gpu-healthcheck explain lists the checks"}},
 	}
@@ -36,6 +48,41 @@ func TestExplain(t *testing.T) {
 			if !strings.Contains(out+errs, w) {
 				t.Errorf("%v: no %q in\n%s%s", tt.args, w, out, errs)
 			}
+		}
+	}
+}
+
+// A site's own catalogue is named as the source; a broken one is an error here,
+// with file and line.
+func TestExplainSite(t *testing.T) {
+	n := newNode(t)
+	n.mode = "observe"
+	n.configure()
+	path := n.path("xid.toml")
+	n.write("own.toml", strings.Replace(n.read("gpuhooks.toml"), "[paths]\n", fmt.Sprintf("[paths]\nxid = %q\n", path), 1)+"[checks.xid]\nprolog = \"ignore\"\n", 0o644)
+	run := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		code := cli.Run(cli.Env{
+			Program: "gpu-healthcheck", Args: append([]string{"--config", n.path("own.toml")}, args...),
+			Stdout: &out, Stderr: &out, Now: time.Now,
+		}, newCommand)
+		return code, out.String()
+	}
+	n.write("xid.toml", "# ours\n[xid.63]\nseverity = \"fail\"\n", 0o644)
+	code, out := run("explain", "63")
+	if code != 0 || !strings.Contains(out, "source           "+path) || !strings.Contains(out, "prolog ignore, epilog drain, healthcheck drain (mode observe: ") {
+		t.Errorf("status %d\n%s", code, out)
+	}
+	n.write("xid.toml", "# ours\n[xid.63]\nseverty = \"fail\"\n", 0o644)
+	want := path + ": line 3: unknown key \"xid.63.severty\""
+	for _, tt := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"explain", "63"}, 2}, {[]string{"xid", "--file", "/dev/null"}, 2}, {[]string{"doctor"}, 1},
+	} {
+		if code, out := run(tt.args...); code != tt.code || !strings.Contains(out, want) {
+			t.Errorf("%v: status %d\n%s", tt.args, code, out)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"gpuhooks/internal/cli"
+	"gpuhooks/internal/node"
 	"gpuhooks/internal/record"
 	"gpuhooks/internal/runs"
 	"gpuhooks/internal/slurmctl"
@@ -91,13 +92,9 @@ func (h *hook) put(job runs.Job, sums *runs.Sums) error {
 }
 
 func (h *hook) catalogue() xid.Catalogue {
-	site, err := siteCatalogue(h.cfg)
+	c, err := node.Catalogue(h.cfg.Paths.XID)
 	if err != nil {
-		h.log.Warnf("%v", err)
-	}
-	c, err := xid.Load(site)
-	if err != nil {
-		h.log.Warnf("%v", err)
+		h.log.Warnf("the XID catalogue: %v", err)
 	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/config"
+	"gpuhooks/internal/node"
 )
 
 const configExit = `
@@ -23,7 +24,7 @@ func newConfig(env cli.Env, path *string) *cli.Command {
 	c.AddCommand(
 		&cli.Command{
 			Use: "check", Short: "Say what is wrong with the configuration",
-			Long: "Say what is wrong with the configuration: file, line, key and what is allowed.\nRun it before the file goes to the nodes." + configExit,
+			Long: "Say what is wrong with the configuration and with the site's XID catalogue: file,\nline, key and what is allowed. Run it before the file goes to the nodes." + configExit,
 			Args: cli.NoArgs,
 			RunE: func(*cli.Command, []string) error { return checkConfig(env, *path) },
 		},
@@ -33,14 +34,18 @@ func newConfig(env cli.Env, path *string) *cli.Command {
 }
 
 func checkConfig(env cli.Env, path string) error {
-	if _, err := cli.LoadConfig(path); err != nil {
+	c, err := cli.LoadConfig(path)
+	if err != nil {
 		return err
+	}
+	if _, err := node.Catalogue(c.Paths.XID); err != nil {
+		return &cli.ExitError{Code: cli.Usage, Err: err, Hint: "until it is right the built-in XID catalogue is used"}
 	}
 	what := "can be used"
 	if _, err := os.Stat(path); err != nil {
 		what = "is not there: the built-in defaults hold"
 	}
-	_, err := fmt.Fprintf(env.Stdout, "%s: %s\n", path, what)
+	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n", path, what)
 	return err
 }
 

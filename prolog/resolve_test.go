@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,6 +179,15 @@ func TestConfigCommands(t *testing.T) {
 	write("[checks.gpu-lots]\nprolog = \"warn\"\n")
 	if code, _, stderr := run(t, nil, "config", "check", "--config", path); code != cli.Usage || !strings.Contains(stderr, "unknown check \"gpu-lots\"") {
 		t.Errorf("exit %d: %s", code, stderr)
+	}
+	xids := filepath.Join(t.TempDir(), "xid.toml")
+	for _, f := range []struct{ path, text string }{{path, fmt.Sprintf("[paths]\nxid = %q\n", xids)}, {xids, "\n[xid.63]\nseverity = \"bad\"\n"}} {
+		if err := os.WriteFile(f.path, []byte(f.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := run(t, nil, "config", "check", "--config", path); code != cli.Usage || !strings.Contains(stderr, xids+": line 3: [xid.63]: severity \"bad\"") {
+		t.Errorf("the site's XID catalogue: status %d, %q", code, stderr)
 	}
 	if code, _, stderr := run(t, nil, "config", "check", "--config", path+".missing"); code != cli.Usage || !strings.Contains(stderr, "no such file") {
 		t.Errorf("exit %d: %s", code, stderr)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -95,13 +94,7 @@ func (l *Look) kernelSeq() uint64 {
 }
 
 func (l *Look) catalogue() xid.Catalogue {
-	var site []byte
-	if l.cfg.Paths.XID != "" {
-		var err error
-		site, err = os.ReadFile(l.cfg.Paths.XID)
-		l.problem("the site's XID catalogue", err)
-	}
-	c, err := xid.Load(site)
+	c, err := Catalogue(l.cfg.Paths.XID)
 	l.problem("the XID catalogue", err)
 	return c
 }

@@ -45,22 +45,33 @@ func TestSiteCatalogue(t *testing.T) {
 }
 
 func TestBrokenSiteCatalogue(t *testing.T) {
-	for name, tt := range map[string]struct{ text, want string }{
-		"syntax":   {"[xid.63]\nseverity = fail\n", "line 2"},
-		"key":      {"[xid.63]\nseverty = \"fail\"\n", `unknown key "xid.63.severty"`},
-		"table":    {"[sixd.63]\nseverity = \"fail\"\n", "unknown key"},
-		"code":     {"[xid.seventy]\nseverity = \"fail\"\n", "must be a number"},
-		"negative": {"[xid.-1]\nseverity = \"fail\"\n", "must be a number"},
-		"action":   {"[xid.63]\naction = \"explode\"\n", `action "explode" is none of`},
-		"severity": {"[xid.63]\nseverity = \"bad\"\n", `severity "bad" is none of`},
+	for name, tt := range map[string]struct {
+		text, want string
+		used       bool // what is right of it
+	}{
+		"syntax":     {"[xid.79]\naction = \"ignore\"\nseverity = fail\n", "line 3", false},
+		"type":       {"[xid.79]\naction = 7\n", "line 2", false},
+		"key":        {"# ours\n[xid.79]\naction = \"ignore\"\nseverty = \"fail\"\n", `line 4: unknown key "xid.79.severty"`, true},
+		"dotted key": {"xid.79.action = \"ignore\"\n\nxid.79.severty = \"fail\"\n", `line 3: unknown key "xid.79.severty"`, true},
+		"table":      {"[xid.79]\naction = \"ignore\"\n[sixd.63]\nseverity = \"fail\"\n", `line 3: unknown key "sixd`, true},
+		"code":       {"[xid.seventy]\nseverity = \"fail\"\n", "line 1: [xid.seventy]: the name of the table must be a number", false},
+		"negative":   {"\n[xid.-1]\nseverity = \"fail\"\n", "line 2: [xid.-1]: the name of the table must be a number", false},
+		"action":     {"[xid.79]\nname = \"x\"\naction = \"explode\"\n", `line 3: [xid.79]: action "explode" is none of`, false},
+		"severity":   {"[xid.63]\nseverity = \"fail\"\n[sxid.79]\n  severity = \"bad\"\n", `line 4: [sxid.79]: severity "bad" is none of`, false},
+		"two faults": {"[xid.63]\nseverity = \"bad\"\n[xid.79]\naction = \"bad\"\n", "line 2: [xid.63]: severity \"bad\" is none of info, warn, fail\nline 4: ", false},
+		"not text":   {"\x00\xff", "line 1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Load([]byte(tt.text))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
-			if e, ok := c.Lookup(79); !ok || e.Action != ActionReboot {
-				t.Error("the embedded catalogue is not what is left")
+			want := ActionReboot
+			if tt.used {
+				want = ActionIgnore
+			}
+			if e, ok := c.Lookup(79); !ok || e.Action != want || e.Site != tt.used {
+				t.Errorf("79 is %+v, want %s", e, want)
 			}
 		})
 	}

@@ -118,3 +118,26 @@ func UUIDs(proc []gpu.ProcGPU, gpus []gpu.GPU) map[string]string {
 	}
 	return m
 }
+
+// Cause finds the event that the teardown of a channel (XID 45) at index i
+// followed: the last one on the same GPU before it that is no teardown itself.
+// The driver's "caused by" says it better where the line has one.
+func Cause(events []Event, i int) (found Event, ok bool) {
+	e := events[i]
+	for _, o := range events {
+		teardown := o.Kind == KindXID && (o.Code == 45 || o.Code == 154)
+		about := o.Kind == KindXID || o.Kind == KindFallen
+		if about && !teardown && o.PCI == e.PCI && o.PCI != "" && e.begins(o) && (!ok || !found.begins(o)) {
+			found, ok = o, true
+		}
+	}
+	return found, ok
+}
+
+// begins says whether e's first record came after o's.
+func (e Event) begins(o Event) bool {
+	if e.Seq != o.Seq {
+		return e.Seq > o.Seq
+	}
+	return e.First.After(o.First)
+}
