@@ -3,7 +3,7 @@
 package nvml
 
 // alwaysPresent are the symbols called without asking first: every driver
-// branch since 470 has them (testdata/nvml_exports_*.txt). go-nvml itself
+// branch since 470 has them (internal/sim/exports). go-nvml itself
 // chooses the newest version of those with a suffix.
 var alwaysPresent = []string{
 	"nvmlInit_v2",

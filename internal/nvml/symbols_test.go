@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"gpuhooks/internal/sim"
 )
 
 // In v0.13.0 of the binding this struct was 1624 bytes long, and every metric
@@ -23,20 +25,20 @@ func TestGpmMetricHasTheDriversSize(t *testing.T) {
 	if got := unsafe.Sizeof(nvml.GpmMetric{}); got != 40 {
 		t.Errorf("nvml.GpmMetric is %d bytes, the driver's is 40", got)
 	}
-}
-
-func exports(t *testing.T, branch string) []string {
-	t.Helper()
-	b, err := os.ReadFile("testdata/nvml_exports_" + branch + ".txt")
-	if err != nil {
-		t.Fatal(err)
+	if got := unsafe.Sizeof(gpmMetric{}); got != 40 {
+		t.Errorf("gpmMetric is %d bytes, the driver's is 40", got)
 	}
-	return strings.Fields(string(b))
+	if got, want := len(gpmAsk{}.metrics), len(nvml.GpmMetricsGetType{}.Metrics); got != want {
+		t.Errorf("gpmAsk has room for %d metrics, nvml.h for %d", got, want)
+	}
 }
 
 func TestAlwaysPresentIsInEveryDriver(t *testing.T) {
-	for _, branch := range []string{"470", "535", "550"} {
-		have := exports(t, branch)
+	for _, branch := range sim.Branches() {
+		have, err := sim.Exports(branch)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, symbol := range alwaysPresent {
 			if !slices.Contains(have, symbol) {
 				t.Errorf("driver %s has no %s", branch, symbol)

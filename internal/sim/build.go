@@ -25,7 +25,7 @@ var symbolList string
 
 const (
 	libraryName = "libnvidia-ml.so.1"
-	objectName  = "libnvidia-ml.o" // what older drivers' libraries are linked from
+	objectName  = "libnvidia-ml.o" // what the libraries of all driver branches are linked from
 	toolName    = "gpu-sim"
 )
 
@@ -185,26 +185,6 @@ func stubsForC() string {
 
 // Symbols returns the names that the library exports.
 func Symbols() []string { return strings.Fields(symbolList) }
-
-// ExportOnly replaces the node's library by one that exports these names only,
-// as an older driver's does.
-func (n *Node) ExportOnly(names []string) error {
-	cache, err := cacheDir()
-	if err != nil {
-		return err
-	}
-	script := filepath.Join(n.Dir, ".exports")
-	text := "{ global: " + strings.Join(names, "; ") + "; local: *; };\n"
-	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
-		return err
-	}
-	defer os.Remove(script)
-	draft := n.Library() + ".new" // the library itself may be one file with the cache's
-	if err := link(n.Dir, filepath.Join(cache, objectName), draft, "-Wl,--version-script="+script); err != nil {
-		return err
-	}
-	return os.Rename(draft, n.Library())
-}
 
 func linkOrCopy(from, to string) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {

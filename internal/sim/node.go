@@ -29,8 +29,7 @@ func Profiles() []string {
 	return names
 }
 
-// NewNode makes a node of a ready scenario ("dgx-h100", "dgx-a100-mig",
-// "rtx4000-ada") in dir, with its library, tool, state and root. A node that
+// NewNode makes a node of a ready scenario ("dgx-h100", …; see Profiles) in dir, with its library, tool, state and root. A node that
 // already lies there is replaced.
 func NewNode(dir, profile string) (*Node, error) {
 	text, err := profiles.ReadFile("profiles/" + profile + ".scenario")
@@ -57,6 +56,11 @@ func NewNodeOf(dir, scenario string) (*Node, error) {
 	}
 	if err := Build(dir); err != nil {
 		return nil, err
+	}
+	if branch := branchOf(scenario); branch != "" {
+		if err := n.useLibraryOf(branch); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.WriteFile(n.Scenario(), []byte(scenario), 0o644); err != nil {
 		return nil, err

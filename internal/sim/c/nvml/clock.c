@@ -44,12 +44,18 @@ nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t type, nvmlC
 
 nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz) {
 	GPU_CALL(mhz);
-	*mhz = clock_max(&c, type);
+	const struct entry *e = scenario_get(c.s, c.gpu, "clock.app");
+	if (e && e->none) return NVML_ERROR_NOT_SUPPORTED;
+	*mhz = e && type != NVML_CLOCK_MEM ? (unsigned)e->number : clock_max(&c, type);
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz) {
-	return nvmlDeviceGetApplicationsClock(device, type, mhz);
+	GPU_CALL(mhz);
+	const struct entry *e = scenario_get(c.s, c.gpu, "clock.app");
+	if (e && e->none) return NVML_ERROR_NOT_SUPPORTED;
+	*mhz = clock_max(&c, type);
+	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz) {

@@ -68,15 +68,19 @@ nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device, nvmlEccSramErr
 	GPU_CALL(status);
 	NEEDS_VERSION(status->version, nvmlEccSramErrorStatus_v1);
 	NEEDS_ECC;
+	if (number_of(c.s, c.gpu, "architecture") < NVML_DEVICE_ARCH_AMPERE) return NVML_ERROR_NOT_SUPPORTED;
 	status->aggregateUncParity = ecc_count(&c, true, true, "sram_parity");
 	status->aggregateUncSecDed = ecc_count(&c, true, true, "sram");
 	status->aggregateCor = ecc_count(&c, true, false, "sram");
 	status->volatileUncParity = ecc_count(&c, false, true, "sram_parity");
 	status->volatileUncSecDed = ecc_count(&c, false, true, "sram");
 	status->volatileCor = ecc_count(&c, false, false, "sram");
-	status->aggregateUncBucketL2 = status->aggregateUncSecDed;
-	status->aggregateUncBucketSm = status->aggregateUncParity;
-	status->aggregateUncBucketPcie = status->aggregateUncBucketMcu = status->aggregateUncBucketOther = 0;
+	bool l2 = !lacks(c.s, c.gpu, "ecc.sram_bucket.l2"), sm = !lacks(c.s, c.gpu, "ecc.sram_bucket.sm");
+	status->aggregateUncBucketL2 = l2 ? (unsigned long long)number_of(c.s, c.gpu, "ecc.sram_bucket.l2") : status->aggregateUncSecDed;
+	status->aggregateUncBucketSm = sm ? (unsigned long long)number_of(c.s, c.gpu, "ecc.sram_bucket.sm") : status->aggregateUncParity;
+	status->aggregateUncBucketPcie = (unsigned long long)number_of(c.s, c.gpu, "ecc.sram_bucket.pcie");
+	status->aggregateUncBucketMcu = (unsigned long long)number_of(c.s, c.gpu, "ecc.sram_bucket.mcu");
+	status->aggregateUncBucketOther = (unsigned long long)number_of(c.s, c.gpu, "ecc.sram_bucket.other");
 	status->bThresholdExceeded = flag_of(c.s, c.gpu, "ecc.sram_threshold");
 	return NVML_SUCCESS;
 }

@@ -111,12 +111,31 @@ static nvmlReturn_t driver_trouble(const struct scenario *s, const char *functio
 	return starts || initialised() ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-static nvmlReturn_t handle_trouble(struct call *c, const nvmlDevice_t *device, bool whole_only) {
+bool is_guest(const struct call *c) { return number_of(c->s, c->gpu, "virtualization") == NVML_GPU_VIRTUALIZATION_MODE_VGPU; }
+
+// What belongs to the board stays with the host: a virtual machine does not see it.
+static bool hidden_from_guests(const char *function) {
+	static const char *const of_the_board[] = {
+		"GetSerial", "GetBoardPartNumber", "GetVbiosVersion", "GetInforom", "ValidateInforom", "GetGspFirmware", "GetModuleId",
+		"GetPlatformInfo", "GetCurrPcieLink", "GetMaxPcieLink", "GetGpuMaxPcieLink", "GetPcie", "GetFanSpeed", "GetTemperature",
+		"GetMarginTemperature", "GetPower", "GetEnforcedPowerLimit", "GetTotalEnergyConsumption", "GetRemappedRows", "GetRowRemapper",
+		"GetSramEccErrorStatus", "GetRetiredPages", "GetRepairStatus", "GetUnrepairableMemoryFlag", "GetNvLink", "GetGpuFabricInfo",
+		"GetApplicationsClock", "GetDefaultApplicationsClock", "GetCurrentClocksThrottleReasons", "GetCurrentClocksEventReasons",
+		"GetViolationStatus", "GetTotalEccErrors", "GetMemoryErrorCounter", "GetDetailedEccErrors", "GetMigMode",
+	};
+	if (strncmp(function, "nvmlDevice", 10)) return false;
+	for (size_t i = 0; i < sizeof of_the_board / sizeof *of_the_board; i++)
+		if (!strncmp(function + 10, of_the_board[i], strlen(of_the_board[i]))) return true;
+	return false;
+}
+
+static nvmlReturn_t handle_trouble(struct call *c, const char *function, const nvmlDevice_t *device, bool whole_only) {
 	if (!device) return NVML_SUCCESS;
 	if (c->gpu < 0 || c->gpu >= c->s->gpus || flag_of(c->s, c->gpu, "absent")) return NVML_ERROR_INVALID_ARGUMENT;
 	if (flag_of(c->s, c->gpu, "lost")) return NVML_ERROR_GPU_IS_LOST;
 	if (c->slot >= 0 && !instance_of(c->s, c->gpu, c->slot).exists) return NVML_ERROR_NOT_FOUND;
 	if (c->slot >= 0 && whole_only) return NVML_ERROR_NOT_SUPPORTED;
+	if (is_guest(c) && hidden_from_guests(function)) return NVML_ERROR_NOT_SUPPORTED;
 	return NVML_SUCCESS;
 }
 
@@ -154,7 +173,7 @@ void call_open(struct call *c, const char *function, const nvmlDevice_t *device,
 	}
 	if (f.set && f.ret) return answer(c, f.ret);
 	nvmlReturn_t ret = driver_trouble(c->s, function);
-	if (!ret) ret = handle_trouble(c, device, whole_only);
+	if (!ret) ret = handle_trouble(c, function, device, whole_only);
 	if (ret) answer(c, ret);
 }
 

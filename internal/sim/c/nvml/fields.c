@@ -99,6 +99,7 @@ static const struct field fields[] = {
 	{NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT, OTHER, SINT, "temperature.margins", 0},
 	{NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, OTHER, ULL, "nvlinks", 0},
 	{NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES, OTHER, ULL, "nvlinks", 0},
+	{NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, LINK, ULL, "nvlink.%d.packet_errors", 0},
 	{NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS, LINK, ULL, "nvlink.%d.recovery_events", 0},
 	{NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS, LINK, ULL, "nvlink.%d.recovery_failed", 0},
 	{NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, LINK, ULL, "nvlink.%d.recovery_events", 0},
@@ -114,6 +115,7 @@ static bool nvlink5_only(unsigned id) { return id >= NVML_FI_DEV_NVLINK_COUNT_XM
 
 static nvmlReturn_t link_value(const struct call *c, const struct field *f, unsigned scope, double *v) {
 	int links = (int)number_of(c->s, c->gpu, "nvlinks");
+	if (scope == UINT32_MAX && f->kind == LINK) return NVML_ERROR_INVALID_ARGUMENT;
 	int generation = (int)number_of(c->s, c->gpu, "nvlink.version");
 	if (links == 0) return NVML_ERROR_NOT_SUPPORTED;
 	if (nvlink5_only(f->id) ? generation < 5 : (per_link_counter(f->id) || f->kind == LINK_SUM) && generation >= 5)
@@ -182,7 +184,27 @@ static nvmlReturn_t field_computed(const struct call *c, unsigned id, unsigned s
 	return NVML_SUCCESS;
 }
 
+// With which driver a field came; NVML numbers them in the order of their appearance.
+static int first_driver(unsigned id) {
+	static const struct { unsigned last; int driver; } since[] = {
+		{NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL, 0},
+		{NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 520},
+		{NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT, 525},
+		{NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX, 535},
+		{NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_SUPPORTED, 555},
+		{NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK, 560},
+		{NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 565},
+		{NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, 570},
+		{NVML_FI_DEV_EDPP_MULTIPLIER, 575},
+	};
+	for (size_t i = 0; i < sizeof since / sizeof *since; i++)
+		if (id <= since[i].last) return since[i].driver;
+	return 580;
+}
+
 static nvmlReturn_t field_value(const struct call *c, const struct field *f, unsigned scope, double *v) {
+	if (driver_major(c) < first_driver(f->id)) return NVML_ERROR_NOT_SUPPORTED;
+	if (is_guest(c) && f->id != NVML_FI_DEV_ECC_CURRENT && f->id != NVML_FI_DEV_ECC_PENDING) return NVML_ERROR_NOT_SUPPORTED;
 	if (c->slot >= 0 && strncmp(f->key ? f->key : "", "ecc", 3)) return NVML_ERROR_NOT_SUPPORTED;
 	if (f->key && f->kind != LINK && f->kind != LINK_SUM && lacks(c->s, c->gpu, f->key)) return NVML_ERROR_NOT_SUPPORTED;
 	if (f->key && !strncmp(f->key, "ecc.", 4) && !flag_of(c->s, c->gpu, "ecc")) return NVML_ERROR_NOT_SUPPORTED;

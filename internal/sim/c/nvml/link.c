@@ -138,7 +138,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t
 
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *info) {
 	GPU_CALL(info);
-	bool v3 = info->version == nvmlGpuFabricInfo_v3;
+	bool v3 = info->version == nvmlGpuFabricInfo_v3 && driver_major(&c) >= 570;
 	if (!v3) NEEDS_VERSION(info->version, nvmlGpuFabricInfo_v2);
 	NEEDS("fabric.state");
 	cluster_of(&c, info->clusterUuid);

@@ -101,11 +101,29 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int
 	return answer_text(text, name, length);
 }
 
+int driver_major(const struct call *c) {
+	const char *key = lacks(c->s, NODE, "driver.exports") ? "driver.version" : "driver.exports";
+	return atoi(text_of(c->s, NODE, key));
+}
+
 nvmlReturn_t nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_t *state) {
 	NODE_CALL(state);
 	if (!state) return NVML_ERROR_INVALID_ARGUMENT;
 	memset(state, 0, sizeof *state);
 	state->ccFeature = flag_of(c.s, NODE, "cc.enabled");
+	state->environment = state->ccFeature ? NVML_CC_SYSTEM_ENVIRONMENT_PROD : NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE;
+	state->devToolsMode = flag_of(c.s, NODE, "cc.devtools");
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_t *settings) {
+	NODE_CALL(settings);
+	if (!settings) return NVML_ERROR_INVALID_ARGUMENT;
+	NEEDS_VERSION(settings->version, nvmlSystemConfComputeSettings_v1);
+	settings->ccFeature = flag_of(c.s, NODE, "cc.enabled");
+	settings->environment = settings->ccFeature ? NVML_CC_SYSTEM_ENVIRONMENT_PROD : NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE;
+	settings->devToolsMode = flag_of(c.s, NODE, "cc.devtools");
+	settings->multiGpuMode = (unsigned)number_of(c.s, NODE, "cc.multigpu");
 	return NVML_SUCCESS;
 }
 

@@ -5,10 +5,10 @@
 
 static int numa(const struct call *c, int gpu) { return (int)number_of(c->s, gpu, "numa"); }
 
+// Of the card's own memory, where the system has made a node of it; not the node that it is near to.
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node) {
 	GPU_CALL(node);
-	*node = (unsigned)numa(&c, c.gpu);
-	return NVML_SUCCESS;
+	return NVML_ERROR_NOT_SUPPORTED;
 }
 
 // "0-3,8": the bits of a CPU list.
@@ -40,6 +40,7 @@ nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned i
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *set, nvmlAffinityScope_t scope) {
 	GPU_CALL(set);
 	(void)scope;
+	if (numa(&c, c.gpu) < 0) return NVML_ERROR_NOT_SUPPORTED;
 	char node[16];
 	snprintf(node, sizeof node, "%d", numa(&c, c.gpu));
 	cpu_bits(node, words, set);

@@ -1,6 +1,6 @@
-// The node's root: /proc/driver/nvidia, /proc/devices, PCI in /sys, /dev, as
-// the scenario describes them. Files are written only where they differ, so
-// that their times tell when something changed.
+// The node's root: /proc/driver/nvidia, /proc/devices, /dev and, in pci.c, the
+// PCI bus, as the scenario describes them. Files are written only where they
+// differ, so that their times tell when something changed.
 #include "tool.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static void make_parents(char *path) {
 	}
 }
 
-__attribute__((format(printf, 2, 3))) static void file(const char *text, const char *format, ...) {
+void file(const char *text, const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	char *path = under_root(format, args), old[4096] = "";
@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void file(const char *text, const c
 	if (!f || fputs(text, f) < 0 || fclose(f)) fail("%s: %m", path);
 }
 
-__attribute__((format(printf, 2, 3))) static void link_to(const char *target, const char *format, ...) {
+void link_to(const char *target, const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	char *path = under_root(format, args), old[PATH_MAX];
@@ -60,7 +60,7 @@ __attribute__((format(printf, 2, 3))) static void link_to(const char *target, co
 }
 
 // A character device, so that slurmd accepts it; without the right to make one, a plain file.
-__attribute__((format(printf, 1, 2))) static void device(const char *format, ...) {
+void device(const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	char *path = under_root(format, args);
@@ -77,75 +77,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-__attribute__((format(printf, 1, 2))) static void gone(const char *format, ...) {
+void gone(const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	char *path = under_root(format, args);
 	va_end(args);
 	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-struct address { unsigned domain, bus, device; };
-
-static struct address address_of(const struct scenario *s, int gpu) {
-	struct address a = {0};
-	sscanf(text_of(s, gpu, "pci"), "%x:%x:%x", &a.domain, &a.bus, &a.device);
-	return a;
-}
-
-static const char *link_speed(const struct scenario *s, int gpu, const char *key) {
-	static const char *const speed[] = {"Unknown", "2.5 GT/s PCIe", "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"};
-	unsigned g = (unsigned)number_of(s, gpu, key);
-	return speed[g < 7 ? g : 0];
-}
-
-static void pci_config(const struct scenario *s, int gpu, const char *dir) {
-	unsigned char config[256] = {0xde, 0x10};
-	unsigned id = (unsigned)number_of(s, gpu, "pci.device");
-	bool lost = flag_of(s, gpu, "lost");
-	config[2] = (unsigned char)id, config[3] = (unsigned char)(id >> 8);
-	config[8] = 0xa1, config[10] = 2, config[11] = 3;
-	if (lost) memset(config, 0xff, sizeof config); // what a device that is not there answers
-	char *path = change("%s/root/%s/config", scenario_dir(), dir);
-	FILE *f = fopen(path, "we");
-	if (!f || fwrite(config, sizeof config, 1, f) != 1 || fclose(f)) fail("%s: %m", path);
-}
-
-static void pci(const struct scenario *s, int gpu, bool driver) {
-	struct address a = address_of(s, gpu);
-	char *dir = change("sys/bus/pci/devices/%04x:%02x:%02x.0", a.domain, a.bus, a.device);
-	if (flag_of(s, gpu, "absent")) return gone("%s", dir);
-	bool lost = flag_of(s, gpu, "lost");
-	unsigned subsystem = (unsigned)number_of(s, gpu, "pci.subsystem");
-	bool asleep = number_of(s, gpu, "pcie.gen.idle") < number_of(s, gpu, "pcie.gen");
-	file("0x10de\n", "%s/vendor", dir);
-	file(change("0x%04x\n", (unsigned)number_of(s, gpu, "pci.device")), "%s/device", dir);
-	file("0x030200\n", "%s/class", dir);
-	file(change("0x%04x\n", subsystem & 0xffff), "%s/subsystem_vendor", dir);
-	file(change("0x%04x\n", subsystem >> 16), "%s/subsystem_device", dir);
-	file(change("%s\n", lost ? "Unknown" : link_speed(s, gpu, asleep ? "pcie.gen.idle" : "pcie.gen")), "%s/current_link_speed", dir);
-	file(change("%d\n", lost ? 63 : (int)number_of(s, gpu, "pcie.width")), "%s/current_link_width", dir);
-	file(change("%s\n", lost ? "Unknown" : link_speed(s, gpu, "pcie.gen.max")), "%s/max_link_speed", dir);
-	file(change("%d\n", lost ? 255 : (int)number_of(s, gpu, "pcie.width.max")), "%s/max_link_width", dir);
-	file(change("%d\n", (int)number_of(s, gpu, "numa")), "%s/numa_node", dir);
-	file(change("%s\n", text_of(s, gpu, "cpus")), "%s/local_cpulist", dir);
-	file(lost ? "0xff\n" : "0xa1\n", "%s/revision", dir);
-	file("1\n", "%s/enable", dir);
-	pci_config(s, gpu, dir);
-	const char *bound = text_of(s, gpu, "pci.driver");
-	if (!strcmp(bound, "none") || (!strcmp(bound, "nvidia") && !driver)) gone("%s/driver", dir);
-	else link_to(change("../../drivers/%s", bound), "%s/driver", dir);
-}
-
-static void nvswitches(const struct scenario *s) {
-	for (int i = 0; i < (int)number_of(s, NODE, "nvswitches"); i++) {
-		char *dir = change("sys/bus/pci/devices/0000:%02x:00.0", 5 + i);
-		file("0x10de\n", "%s/vendor", dir);
-		file("0x22a3\n", "%s/device", dir);
-		file("0x068000\n", "%s/class", dir);
-		link_to("../../drivers/nvidia-nvswitch", "%s/driver", dir);
-		device("dev/nvidia-nvswitch%d", i);
-	}
 }
 
 static void information(const struct scenario *s, int gpu) {
@@ -178,19 +115,21 @@ static void mig_minors(void) {
 	free(text);
 }
 
-static void capability(int minor, const char *path) {
+static void capability(int minor, const char *path, bool node) {
 	file(change("DeviceFileMinor: %d\nDeviceFileMode: 292\nDeviceFileModify: 1\n", minor), "proc/driver/nvidia/capabilities/%s", path);
-	device("dev/nvidia-caps/nvidia-cap%d", minor);
+	if (node) device("dev/nvidia-caps/nvidia-cap%d", minor);
+	else gone("dev/nvidia-caps/nvidia-cap%d", minor);
 }
 
 static void mig_devices(const struct scenario *s, int gpu) {
 	int minor = (int)number_of(s, gpu, "minor");
+	bool nodes = flag_of(s, gpu, "mig.device_nodes");
 	gone("proc/driver/nvidia/capabilities/gpu%d", minor);
 	for (int i = 0; i < MAX_SLOTS; i++) {
 		struct instance m = instance_of(s, gpu, i);
 		if (!m.exists || flag_of(s, gpu, "absent")) continue;
-		capability(mig_minor(minor, (int)m.gi, -1), change("gpu%d/mig/gi%u/access", minor, m.gi));
-		capability(mig_minor(minor, (int)m.gi, (int)m.ci), change("gpu%d/mig/gi%u/ci%u/access", minor, m.gi, m.ci));
+		capability(mig_minor(minor, (int)m.gi, -1), change("gpu%d/mig/gi%u/access", minor, m.gi), nodes);
+		capability(mig_minor(minor, (int)m.gi, (int)m.ci), change("gpu%d/mig/gi%u/ci%u/access", minor, m.gi, m.ci), nodes);
 	}
 }
 
@@ -211,8 +150,8 @@ static void driver_files(const struct scenario *s, bool loaded) {
 	file("Character devices:\n  1 mem\n  5 /dev/tty\n195 nvidia\n195 nvidia-modeset\n195 nvidiactl\n234 nvidia-caps\n"
 	     "511 nvidia-nvswitch\n510 nvidia-uvm\n\nBlock devices:\n  8 sd\n", "proc/devices");
 	mig_minors();
-	capability(1, "mig/config");
-	capability(2, "mig/monitor");
+	capability(1, "mig/config", true);
+	capability(2, "mig/monitor", true);
 }
 
 static void machine(const struct scenario *s) {
@@ -229,10 +168,10 @@ void root_update(const struct scenario *s) {
 	device("dev/nvidiactl");
 	device("dev/nvidia-uvm");
 	device("dev/nvidia-uvm-tools");
-	nvswitches(s);
+	nvswitches_update(s);
 	for (int g = 0; g < s->gpus; g++) {
 		int minor = (int)number_of(s, g, "minor");
-		pci(s, g, loaded);
+		pci_update(s, g, loaded);
 		if (loaded) information(s, g);
 		if (loaded) mig_devices(s, g);
 		if (flag_of(s, g, "device_node") && !flag_of(s, g, "absent")) device("dev/nvidia%d", minor);

@@ -20,6 +20,15 @@ void kernel_log(const char *text);
 void xid(const struct scenario *s, int gpu, int code, const char *text);
 
 void root_update(const struct scenario *s);                     // root.c: /proc, /sys and /dev as the scenario says
+void file(const char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));      // a file below the root, written if it differs
+void link_to(const char *target, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void device(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void gone(const char *format, ...) __attribute__((format(printf, 1, 2)));                        // with all that is in it
+
+struct address { unsigned domain, bus, device; };
+struct address address_of(const struct scenario *s, int gpu);
+void pci_update(const struct scenario *s, int gpu, bool driver); // pci.c
+void nvswitches_update(const struct scenario *s);
 int load_main(int argc, char **argv);                           // load.c: a workload
 
 #endif
