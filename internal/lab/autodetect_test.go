@@ -20,7 +20,7 @@ import (
 	"gpuhooks/internal/slurmctl"
 )
 
-const noPlugin = "Slurm's plugin gpu_nvml.so is not here: Debian's slurm-wlm-nvml-plugin (contrib), or unpacked and named by GPUHOOKS_SLURM_PLUGINS"
+const noPlugin = "Slurm's plugin gpu_nvml.so is not here: install slurm-wlm-nvml-plugin (Debian's contrib), or let GPUHOOKS_SLURM_PLUGINS name what scripts/slurm-nvml-plugin prints"
 
 // With AutoDetect the real slurmd detects the cards through the simulated library.
 // The health check at its start remembers the list, and jobs are resolved by it:
