@@ -215,8 +215,11 @@ func (h *hook) others(own runs.Name) node.Jobs {
 	if err != nil {
 		h.log.Warnf("%v", err)
 	}
+	on := runs.OnGPUs(live)
 	delete(live, own)
-	return runs.NodeJobs(live)
+	jobs := runs.NodeJobs(live)
+	jobs.OnGPU = on
+	return jobs
 }
 
 // drain takes the node out of service. The job is over, so only a Slurm that

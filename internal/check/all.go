@@ -9,6 +9,7 @@ func All() []Check {
 		driverMismatch,
 		gpuLost,
 		xids,
+		repeatedAppXID,
 		eccUncorrected,
 		rowRemapFailure,
 		unrepairableMemory,

@@ -46,6 +46,8 @@ type Memory struct {
 	// Hasty says why silence proves nothing for this hook: it gives the driver
 	// too little time. "" where it does prove something.
 	Hasty string
+	// AppErrors are the XIDs 13 and 31 of each GPU, those of this look included.
+	AppErrors AppErrors
 }
 
 // Before is one earlier look at something that counts: the difference to now,

@@ -17,7 +17,10 @@ import (
 func (l *Look) Judge(only []string, jobs Jobs) verdict.Verdict {
 	in := l.input(only, jobs)
 	v := verdict.Run(check.All(), in, l.cfg, l.opt.Hook, time.Now)
-	l.problem("the node's memory", l.store.Update(l.BootID, func(m *Memory) { m.learn(in, v, l.kernelSeq()) }))
+	l.problem("the node's memory", l.store.Update(l.BootID, func(m *Memory) {
+		m.learn(in, v, l.kernelSeq())
+		m.AppErrors = l.appErrors(m.AppErrors, in, jobs)
+	}))
 	l.rememberDevices()
 	if only == nil && l.opt.Hook == verdict.HealthCheck {
 		l.problem("the verdict", l.store.keep(l.BootID, Digest(l.cfg), v))
@@ -46,6 +49,7 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 		Catalog: sync.OnceValue(l.catalogue),
 	}
 	in.Expected.JobCgroup = l.opt.JobCgroup
+	in.Memory.AppErrors = l.appErrors(l.Memory.AppErrors, in, jobs)
 	for uuid, g := range l.Memory.GPUs {
 		if !g.Time.IsZero() {
 			in.Memory.Good[uuid] = g.Counters

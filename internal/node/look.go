@@ -61,8 +61,9 @@ type Look struct {
 
 // Jobs is what the caller knows of the jobs on this node. Package runs has it.
 type Jobs struct {
-	Live       []string // ids of the live runs' jobs, in a prolog with its own
-	SharedGPUs []string // UUIDs on which several jobs may run (shard, MPS)
+	OnGPU      map[string][]string // the live runs' jobs on each GPU, by UUID; in an epilog with its own
+	Live       []string            // ids of the live runs' jobs, in a prolog with its own
+	SharedGPUs []string            // UUIDs on which several jobs may run (shard, MPS)
 }
 
 // Read asks the probe, or shares what another hook was told a moment ago, and

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gpuhooks/internal/check"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/xid"
 )
@@ -33,6 +34,7 @@ type Memory struct {
 	NoAnswer   time.Time       `json:"no_answer,omitzero"`   // when a probe first did not answer, with no answer since
 	LastAnswer time.Time       `json:"last_answer,omitzero"` // of this driver load; zero: nobody has looked
 	Clean      Streak          `json:"clean,omitzero"`       // of whole-node looks
+	AppErrors  check.AppErrors `json:"app_errors,omitempty"` // by GPU: XIDs 13 and 31, one for each job
 	Slurm      string          `json:"slurm,omitempty"`      // its version, once a health check has asked: decides the order of a detected device list
 }
 

@@ -96,6 +96,20 @@ func (d Dir) readLive(n Name, bootID string) (Live, error) {
 	return Live{head.job.SLUID, head.resolution}, sameBoot(path, head.boot, bootID)
 }
 
+// OnGPUs lists the jobs on each card, by its UUID.
+func OnGPUs(live map[Name]Live) map[string][]string {
+	out := map[string][]string{}
+	for n, j := range live {
+		id := strconv.FormatUint(uint64(n.Job), 10)
+		for _, uuid := range Cards(j.Resolution) {
+			if !slices.Contains(out[uuid], id) {
+				out[uuid] = append(out[uuid], id)
+			}
+		}
+	}
+	return out
+}
+
 // NodeJobs is what a judgement of the node must know of the jobs on it.
 func NodeJobs(live map[Name]Live) node.Jobs {
 	jobs, shared := map[string]bool{}, map[string]bool{}
@@ -111,5 +125,5 @@ func NodeJobs(live map[Name]Live) node.Jobs {
 			shared[uuid] = true
 		}
 	}
-	return node.Jobs{Live: slices.Sorted(maps.Keys(jobs)), SharedGPUs: slices.Sorted(maps.Keys(shared))}
+	return node.Jobs{Live: slices.Sorted(maps.Keys(jobs)), SharedGPUs: slices.Sorted(maps.Keys(shared)), OnGPU: OnGPUs(live)}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -66,5 +67,9 @@ func TestNodeJobs(t *testing.T) {
 	})
 	if !slices.Equal(j.Live, []string{"10", "12", "9"}) || !slices.Equal(j.SharedGPUs, []string{"GPU-b", "GPU-c"}) {
 		t.Errorf("%+v", j)
+	}
+	slices.Sort(j.OnGPU["GPU-c"])
+	if want := map[string][]string{"GPU-a": {"12"}, "GPU-b": {"9"}, "GPU-c": {"10", "9"}}; !reflect.DeepEqual(j.OnGPU, want) {
+		t.Errorf("on the cards %v, want %v", j.OnGPU, want)
 	}
 }
