@@ -55,8 +55,9 @@ func judgeRate(in Input, g *gpu.GPU, what string, limit float64, per time.Durati
 	if !ok || !compared {
 		return Finding{Outcome: Skip, Text: "no earlier look to compare with"}
 	}
-	if rate := float64(n) * float64(per) / float64(over); rate > limit {
-		return Finding{Outcome: Fail, Text: fmt.Sprintf("%d %s in %s, %.0f a %s", n, what, over.Round(time.Second), rate, unit(per))}
+	// A burst between two looks in a row is no rate.
+	if rate := float64(n) * float64(per) / float64(max(over, min(per, leastRate))); rate > limit {
+		return Finding{Outcome: Fail, Text: fmt.Sprintf("%d %s in %s (more than %g a %s)", n, what, over.Round(time.Second), limit, unit(per))}
 	}
 	return Finding{Outcome: Pass}
 }

@@ -20,8 +20,16 @@ func expected(gres slurmconf.NodeGres, detected []slurm.Entry, conf slurmconf.Co
 	var e check.Expected
 	for _, d := range gres.Devices() {
 		for _, f := range d.Files {
-			if m, ok := minorOf(f); ok {
-				e.Minors = append(e.Minors, m)
+			m, ok := minorOf(f)
+			if !ok {
+				continue
+			}
+			e.Minors = append(e.Minors, m)
+			if slices.ContainsFunc(d.Files, isCap) {
+				if e.Instances == nil {
+					e.Instances = map[int]int{}
+				}
+				e.Instances[m]++
 			}
 		}
 	}
@@ -61,6 +69,9 @@ func minorOf(file string) (int, bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 0
 }
+
+// isCap says whether it is a MIG instance's …/nvidia-capN.
+func isCap(file string) bool { return strings.HasPrefix(path.Base(file), "nvidia-cap") }
 
 func migOn(n *gpu.Node) bool {
 	return slices.ContainsFunc(n.GPUs, func(g gpu.GPU) bool {

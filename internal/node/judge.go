@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"gpuhooks/internal/baseline"
 	"gpuhooks/internal/check"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/verdict"
@@ -36,6 +37,7 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 		Node: n, Tier: l.opt.Tier, Only: only, Answer: l.Reading.Answer, Kernel: l.kernel(),
 		Memory: check.Memory{
 			Good:     map[string]gpu.Counters{},
+			Last:     l.Memory.last(),
 			Seen:     l.Memory.seen(n.Time),
 			NoAnswer: l.Memory.NoAnswer,
 			Hasty:    l.hasty(),
@@ -45,10 +47,16 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 			Allow: l.cfg.Processes.Allow, HasCgroups: len(l.Conf.Settings) > 0 && hasCgroups(l.Conf),
 			LiveJobs: jobs.Live, SharedGPUs: jobs.SharedGPUs,
 		},
+		Limits:  l.cfg.Limits,
 		Now:     l.opt.Now(),
 		Catalog: sync.OnceValue(l.catalogue),
 	}
 	in.Expected.JobCgroup = l.opt.JobCgroup
+	var err error
+	if in.Baseline, err = baseline.LoadIf(l.cfg.Paths.Baseline); err != nil {
+		in.Unusable = err.Error()
+		l.problem("the baseline", err)
+	}
 	in.Memory.AppErrors = l.appErrors(l.Memory.AppErrors, in, jobs)
 	for uuid, g := range l.Memory.GPUs {
 		if !g.Time.IsZero() {
@@ -128,6 +136,7 @@ func (m *Memory) learn(in check.Input, v verdict.Verdict, seq uint64) {
 		}
 	}
 	m.learnGPUs(in, bad, seq)
+	m.learnRates(in)
 	if !bad[""] {
 		m.NodeSeq = max(m.NodeSeq, seq)
 	}

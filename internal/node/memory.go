@@ -30,6 +30,7 @@ type Memory struct {
 	GPUs       map[string]Good `json:"gpus,omitempty"`       // by UUID
 	NodeSeq    uint64          `json:"node_seq"`             // kernel log: what concerns no single GPU is judged up to here
 	LastSeq    uint64          `json:"last_seq"`             // kernel log: somebody has read up to here
+	Rates      map[string]Rate `json:"rates,omitempty"`      // by GPU UUID, PCI address, "mlx5_0/1"
 	Strays     []Stray         `json:"strays,omitempty"`     // processes without a live job
 	NoAnswer   time.Time       `json:"no_answer,omitzero"`   // when a probe first did not answer, with no answer since
 	LastAnswer time.Time       `json:"last_answer,omitzero"` // of this driver load; zero: nobody has looked
@@ -136,7 +137,7 @@ func (m *Memory) reload(load string) {
 		return
 	}
 	if m.DriverLoad != "" {
-		m.GPUs, m.NodeSeq = nil, m.LastSeq
+		m.GPUs, m.Rates, m.NodeSeq = nil, nil, m.LastSeq
 	}
 	m.DriverLoad, m.LastAnswer = load, time.Time{}
 }
