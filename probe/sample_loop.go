@@ -3,14 +3,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
-	"gpuhooks/internal/driver"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/host"
 	"gpuhooks/internal/nvml"
@@ -29,9 +25,9 @@ const (
 
 const (
 	checkpointEvery = time.Minute
-	heartbeatEvery  = 5 * time.Second // at the latest
-	heartbeatPause  = 2 * time.Second // at the earliest, unless runs came or went
-	lookEvery       = 12              // ticks: also without being woken
+	heartbeatEvery  = 5 * time.Second        // at the latest
+	heartbeatPause  = 900 * time.Millisecond // at the earliest, unless runs came or went
+	lookEvery       = 12                     // ticks: also without being woken
 	maxDevices      = 1024
 	endWait         = 60 * time.Millisecond // for the devices of a run that ends: its epilog waits 80
 	startWait       = 2 * time.Second
@@ -45,9 +41,6 @@ type loopState struct {
 	bootID string
 	stderr *os.File
 
-	machine string // boot id of the machine; on a simulated node another than bootID
-	start   uint64 // of this process, in ticks
-
 	lib     *nvml.Library // nil while the driver does not start
 	fault   gpu.Fault     // why
 	devices map[string]*device
@@ -58,7 +51,7 @@ type loopState struct {
 	watch   *watch
 	spool   *spooler
 	ticks   int
-	beat    time.Time // last heartbeat
+	pulse   pulse
 	stopped chan struct{}
 	work    chan job // reads that no worker has begun
 	helped  bool     // the last look needed more than one worker
@@ -75,12 +68,13 @@ func newSampler(o sampleOptions, stderr *os.File) (*loopState, error) {
 	if s.bootID, err = s.fs.BootID(); err != nil {
 		return nil, err
 	}
-	machine := host.NewFS("/")
-	if s.machine, err = machine.BootID(); err != nil {
+	machine := host.NewFS("/") // on a simulated node the boot id is another than bootID
+	s.pulse.run = o.run
+	if s.pulse.machine, err = machine.BootID(); err != nil {
 		return nil, err
 	}
 	if me, err := machine.Process(os.Getpid()); err == nil {
-		s.start = me.Start
+		s.pulse.start = me.Start
 	}
 	s.watch = newWatch(s.stopped)
 	s.spool = newSpooler(o.spool, s.stopped)
@@ -97,6 +91,7 @@ func (s *loopState) close() {
 	close(s.stopped)
 	s.watch.close()
 	s.kernel.close()
+	s.pulse.close()
 	busy := false
 	for _, d := range s.devices {
 		busy = busy || d.busy
@@ -146,7 +141,7 @@ func (s *loopState) loop(stop <-chan os.Signal) (leave, error) {
 
 // next is when to wake without being woken.
 func (s *loopState) next(tick time.Time) time.Time {
-	if beat := s.beat.Add(heartbeatEvery); beat.Before(tick) {
+	if beat := s.pulse.last.Add(heartbeatEvery); beat.Before(tick) {
 		tick = beat
 	}
 	for _, r := range s.runs {
@@ -174,7 +169,7 @@ func (s *loopState) step(now time.Time, due bool) (why leave, more bool, err err
 	if len(s.runs) == 0 && len(fresh) == 0 {
 		return leaveIdle, false, nil
 	}
-	if s.beat.IsZero() {
+	if s.pulse.last.IsZero() {
 		s.heartbeat(now) // the driver may take its time to start
 	}
 	if s.lib == nil && (due || len(fresh) > 0) && s.open() {
@@ -206,8 +201,13 @@ func (s *loopState) step(now time.Time, due bool) (why leave, more bool, err err
 		s.saveAll()
 		return leaveReload, false, nil
 	}
-	if since := now.Sub(s.beat); len(fresh)+len(ended) > 0 || due && since >= heartbeatPause || since >= heartbeatEvery {
+	switch since := now.Sub(s.pulse.last); {
+	case len(fresh)+len(ended) > 0 || s.pulse.stale(now):
 		s.heartbeat(now)
+	case due && since >= heartbeatPause || since >= heartbeatEvery:
+		if err := s.pulse.beat(now); err != nil {
+			s.heartbeat(now)
+		}
 	}
 	return leaveIdle, len(s.runs) > 0, nil
 }
@@ -256,24 +256,13 @@ func (s *loopState) reloaded() bool {
 	return n > 0
 }
 
-// heartbeat tells the prologs that this sampler is alive. It is about a process
-// of this machine, also on a simulated node.
+// heartbeat tells the prologs that this sampler is alive, and of which runs.
 func (s *loopState) heartbeat(now time.Time) {
-	s.beat = now
-	h := driver.Heartbeat{PID: os.Getpid(), StartTicks: s.start, BootID: s.machine, Time: now.UTC(), Runs: []string{}}
+	names := []string{}
 	for n := range s.runs {
-		h.Runs = append(h.Runs, n.String())
+		names = append(names, n.String())
 	}
-	slices.Sort(h.Runs)
-	b, err := json.Marshal(h)
-	if err == nil {
-		// There is one writer: a fixed name costs fewer calls than runs.WriteFile.
-		fresh := filepath.Join(s.o.run, "."+driver.SamplerHeartbeat)
-		if err = os.WriteFile(fresh, append(b, '\n'), 0o644); err == nil {
-			err = os.Rename(fresh, filepath.Join(s.o.run, driver.SamplerHeartbeat))
-		}
-	}
-	if err != nil {
+	if err := s.pulse.write(names, now); err != nil {
 		s.say("heartbeat: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func (l *Library) ask(from, to *GPMSample, list []GPMMetric) ([]GPMMetric, *gpu.
 		return nil, fault
 	}
 	for i, v := range values {
-		list[i].Result, list[i].Value = resultOf(nvml.Return(v.NvmlReturn)), v.Value
+		list[i].Result, list[i].Value = resultOf(nvml.Return(v.result)), v.value
 	}
 	return list, nil
 }

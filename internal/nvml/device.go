@@ -20,7 +20,7 @@ type Device struct {
 	parent nvml.Device // of a MIG device
 	gi     int         // -1: a whole GPU
 
-	ask    nvml.GpmMetricsGetType // used again and again
+	ask    *gpmAsk // used again and again
 	fields []nvml.FieldValue
 	seen   uint64 // time of the newest entry read from the driver's utilisation ring, µs
 	lacks  struct{ gpm, ring, utilization, memory, temperature, clock bool }
@@ -54,7 +54,7 @@ func (l *Library) Device(uuid string) (*Device, *gpu.Fault) {
 		f := newFault("nvmlDeviceGetHandleByUUID", ret)
 		return nil, &f
 	}
-	d := &Device{lib: l, handle: h, gi: -1}
+	d := &Device{lib: l, handle: h, gi: -1, ask: &gpmAsk{}}
 	if strings.HasPrefix(uuid, "MIG-") {
 		parent, ret := h.GetDeviceHandleFromMigDeviceHandle()
 		if ret != nvml.SUCCESS {
@@ -117,7 +117,7 @@ func (d *Device) Read(p *Point, s *GPMSample, extent Extent) {
 
 // Means adds the mean activity between two of the device's samples to r.
 func (d *Device) Means(from, to *GPMSample, r gpu.Readings) *gpu.Fault {
-	return d.lib.means(&d.ask, from, to, r)
+	return d.lib.means(d.ask, from, to, r)
 }
 
 // once calls read unless it has found before that the device lacks the value.

@@ -64,7 +64,10 @@ const mebibyte = 1 << 20
 
 // GPMSample is a buffer of the driver's activity counters at one time. It
 // means something only beside another one of the same device.
-type GPMSample struct{ buffer nvml.GpmSample }
+type GPMSample struct {
+	buffer nvml.GpmSample
+	handle uintptr // what buffer points to
+}
 
 // NewGPMSample allocates a buffer; false where the driver has no GPM.
 func (l *Library) NewGPMSample() (*GPMSample, bool) {
@@ -75,7 +78,7 @@ func (l *Library) NewGPMSample() (*GPMSample, bool) {
 	if ret != nvml.SUCCESS {
 		return nil, false
 	}
-	return &GPMSample{s}, true
+	return &GPMSample{buffer: s, handle: gpmHandle(s)}, true
 }
 
 // FreeGPMSample gives the buffer back.
@@ -95,30 +98,30 @@ func (l *Library) fill(s *GPMSample, d nvml.Device, gi int, a *answers) bool {
 
 // GPMMeans adds the mean activity between two samples of a device to r.
 func (l *Library) GPMMeans(from, to *GPMSample, r gpu.Readings) *gpu.Fault {
-	return l.means(&nvml.GpmMetricsGetType{}, from, to, r)
+	return l.means(&gpmAsk{}, from, to, r)
 }
 
 // means is GPMMeans with the room for the question, 19 KB, given.
-func (l *Library) means(get *nvml.GpmMetricsGetType, from, to *GPMSample, r gpu.Readings) *gpu.Fault {
+func (l *Library) means(ask *gpmAsk, from, to *GPMSample, r gpu.Readings) *gpu.Fault {
 	for i, m := range gpmRatios {
-		get.Metrics[i].MetricId = uint32(m.id)
+		ask.metrics[i].id = uint32(m.id)
 	}
 	for i, m := range gpmRates {
-		get.Metrics[len(gpmRatios)+i].MetricId = uint32(m.id)
+		ask.metrics[len(gpmRatios)+i].id = uint32(m.id)
 	}
-	get.NumMetrics = uint32(len(gpmRatios) + len(gpmRates))
-	if fault := l.fetch(get, from, to); fault != nil {
+	ask.count = uint32(len(gpmRatios) + len(gpmRates))
+	if fault := l.fetch(ask, from, to); fault != nil {
 		return fault
 	}
 	for i, m := range gpmRatios {
-		if v, ok := answered(get.Metrics[i]); ok {
+		if v, ok := ask.metrics[i].answered(); ok {
 			if ratio, ok := percent(v); ok {
 				r[m.metric] = ratio
 			}
 		}
 	}
 	for i, m := range gpmRates {
-		if v, ok := answered(get.Metrics[len(gpmRatios)+i]); ok {
+		if v, ok := ask.metrics[len(gpmRatios)+i].answered(); ok {
 			r[m.metric] = v * mebibyte
 		}
 	}
@@ -137,7 +140,7 @@ func (l *Library) gpmCounts(s *GPMSample, c gpu.Counters) *gpu.Fault {
 		return fault
 	}
 	for i, m := range gpmCounters {
-		if v, ok := answered(values[i]); ok {
+		if v, ok := values[i].answered(); ok {
 			c[m.counter] = uint64(v)
 		}
 	}
@@ -156,31 +159,12 @@ func (l *Library) readGPMCounts(d nvml.Device, gi int, s *GPMSample, c gpu.Count
 	return true
 }
 
-// fetch asks for all metrics in one call.
-func (l *Library) fetch(get *nvml.GpmMetricsGetType, from, to *GPMSample) *gpu.Fault {
-	if !l.has("nvmlGpmMetricsGet") {
-		return &gpu.Fault{Call: "nvmlGpmMetricsGet", Code: int(nvml.ERROR_FUNCTION_NOT_FOUND), Kind: gpu.FaultOther}
-	}
-	get.Sample1, get.Sample2 = from.buffer, to.buffer
-	if ret := l.api.GpmMetricsGet(get); ret != nvml.SUCCESS {
-		f := newFault("nvmlGpmMetricsGet", ret)
-		return &f
-	}
-	return nil
-}
-
 // metrics asks for the ids in one call.
-func (l *Library) metrics(from, to *GPMSample, ids []nvml.GpmMetricId) ([]nvml.GpmMetric, *gpu.Fault) {
-	get := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(ids))}
+func (l *Library) metrics(from, to *GPMSample, ids []nvml.GpmMetricId) ([]gpmMetric, *gpu.Fault) {
+	ask := &gpmAsk{count: uint32(len(ids))}
 	for i, id := range ids {
-		get.Metrics[i].MetricId = uint32(id)
+		ask.metrics[i].id = uint32(id)
 	}
-	fault := l.fetch(get, from, to)
-	return get.Metrics[:len(ids)], fault
-}
-
-// answered returns a metric's value where the driver gave one: each has its
-// own return code, and an idle GPU may answer NaN.
-func answered(m nvml.GpmMetric) (float64, bool) {
-	return m.Value, nvml.Return(m.NvmlReturn) == nvml.SUCCESS && plausible(m.Value)
+	fault := l.fetch(ask, from, to)
+	return ask.metrics[:len(ids)], fault
 }
