@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -78,8 +79,17 @@ func (l *Library) TryCalls(index int) ([]CallResult, *gpu.Fault) {
 	try("nvmlDeviceGetMaxPcieLinkGeneration", func() nvml.Return { _, r := d.GetMaxPcieLinkGeneration(); return r })
 	try("nvmlDeviceGetMaxPcieLinkWidth", func() nvml.Return { _, r := d.GetMaxPcieLinkWidth(); return r })
 	try("nvmlDeviceGetMaxClockInfo", func() nvml.Return { _, r := d.GetMaxClockInfo(nvml.CLOCK_SM); return r })
+	try("nvmlDeviceGetInforomImageVersion", func() nvml.Return { _, r := d.GetInforomImageVersion(); return r })
+	tryIf(l.has("nvmlDeviceGetGspFirmwareVersion"), "nvmlDeviceGetGspFirmwareVersion", func() nvml.Return { _, r := d.GetGspFirmwareVersion(); return r })
+	try("nvmlDeviceGetVirtualizationMode", func() nvml.Return { _, r := d.GetVirtualizationMode(); return r })
+	try("nvmlDeviceGetPowerManagementDefaultLimit", func() nvml.Return { _, r := d.GetPowerManagementDefaultLimit(); return r })
+	try("nvmlDeviceGetTemperatureThreshold", func() nvml.Return { _, r := d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); return r })
+	try("nvmlDeviceGetMemoryAffinity", func() nvml.Return { _, r := d.GetMemoryAffinity(maxNUMA, nvml.AFFINITY_SCOPE_NODE); return r })
+	try("nvmlDeviceGetCpuAffinity", func() nvml.Return { _, r := d.GetCpuAffinity(maxCPUs); return r })
+	tryIf(l.has("nvmlDeviceGetUnrepairableMemoryFlag_v1"), "nvmlDeviceGetUnrepairableMemoryFlag_v1", func() nvml.Return { _, r := d.GetUnrepairableMemoryFlag_v1(); return r })
+	tryIf(l.has("nvmlDeviceGetRepairStatus"), "nvmlDeviceGetRepairStatus", func() nvml.Return { _, r := d.GetRepairStatus(); return r })
+	tryIf(l.has("nvmlDeviceGetGpuFabricInfoV"), "nvmlDeviceGetGpuFabricInfoV", func() nvml.Return { _, r := d.GetGpuFabricInfoV().V2(); return r })
 	try("nvmlDeviceGetMigMode", func() nvml.Return { _, _, r := d.GetMigMode(); return r })
-	try("nvmlDeviceGetMaxMigDeviceCount", func() nvml.Return { _, r := d.GetMaxMigDeviceCount(); return r })
 	try("nvmlDeviceGetRowRemapperHistogram", func() nvml.Return { _, r := d.GetRowRemapperHistogram(); return r })
 	tryIf(l.has("nvmlDeviceGetSramEccErrorStatus"), "nvmlDeviceGetSramEccErrorStatus", func() nvml.Return { _, r := d.GetSramEccErrorStatus(); return r })
 	try("nvmlDeviceGetCurrPcieLinkGeneration", func() nvml.Return { _, r := d.GetCurrPcieLinkGeneration(); return r })
@@ -87,6 +97,8 @@ func (l *Library) TryCalls(index int) ([]CallResult, *gpu.Fault) {
 	try("nvmlDeviceGetPersistenceMode", func() nvml.Return { _, r := d.GetPersistenceMode(); return r })
 	try("nvmlDeviceGetComputeMode", func() nvml.Return { _, r := d.GetComputeMode(); return r })
 	try("nvmlDeviceGetCurrentClocksThrottleReasons", func() nvml.Return { _, r := d.GetCurrentClocksThrottleReasons(); return r })
+	tryIf(l.has("nvmlDeviceGetApplicationsClock"), "nvmlDeviceGetApplicationsClock", func() nvml.Return { _, r := d.GetApplicationsClock(nvml.CLOCK_SM); return r })
+	try("nvmlDeviceGetPerformanceState", func() nvml.Return { _, r := d.GetPerformanceState(); return r })
 	try("nvmlDeviceGetEnforcedPowerLimit", func() nvml.Return { _, r := d.GetEnforcedPowerLimit(); return r })
 	try("nvmlDeviceGetPowerUsage", func() nvml.Return { _, r := d.GetPowerUsage(); return r })
 	try("nvmlDeviceGetMemoryInfo", func() nvml.Return { _, r := d.GetMemoryInfo(); return r })
@@ -125,7 +137,7 @@ func (l *Library) TryFields(index int) ([]FieldResult, *gpu.Fault) {
 	for _, f := range sramFields {
 		out = append(out, FieldResult{ID: f.total, Name: string(f.sram)})
 	}
-	for _, f := range linkFields {
+	for _, f := range slices.Concat(linkFields, linkFields5[1:]) {
 		out = append(out, FieldResult{ID: f.id, Name: string(f.counter)})
 	}
 	ask := make([]nvml.FieldValue, len(out))

@@ -98,6 +98,7 @@ func readMIGMode(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
 // readHealth asks for what is not a field value: one call each, and none that
 // cannot apply to the card. The decisive ones come first.
 func (l *Library) readHealth(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
+	readLinkStates(d, id, h, a)
 	l.readMemoryRepair(d, id, h, a)
 	readMIGMode(d, id, h, a)
 	if !h.MIG.Or(gpu.Switch{}).Current { // a divided card reaches no other
@@ -119,6 +120,28 @@ func (l *Library) readHealth(d nvml.Device, id gpu.Identity, h *gpu.Health, a *a
 		h.Throttle = gpu.Some(r)
 	}
 	l.readLimits(d, id, h, a)
+}
+
+// readLinkStates counts the NVLinks that are up where the driver (before 520)
+// does not tell it as a field value. It is one call a link, so a card with many
+// goes without.
+func readLinkStates(d nvml.Device, id gpu.Identity, h *gpu.Health, a *answers) {
+	const most = 6 // a V100
+	links := linksOf(id)
+	if h.NVLinksActive.IsSet() || links == 0 || links > most {
+		return
+	}
+	active := 0
+	for link := range links {
+		state, ret := d.GetNvLinkState(link)
+		if !a.ok("nvmlDeviceGetNvLinkState", ret) {
+			return
+		}
+		if state == nvml.FEATURE_ENABLED {
+			active++
+		}
+	}
+	h.NVLinksActive = gpu.Some(active)
 }
 
 // readLink reads the PCIe link as it is now; a guest sees none.

@@ -53,7 +53,7 @@ func (l *Library) identify(d nvml.Device, index int, uuid string, a *answers) gp
 	}
 	l.identifyFirmware(d, &id, a)
 	identifyLimits(d, &id, a)
-	identifyPlace(d, &id, a)
+	identifyPlace(d, &id)
 	return id
 }
 
@@ -101,14 +101,15 @@ func identifyLimits(d nvml.Device, id *gpu.Identity, a *answers) {
 
 // identifyPlace reads the NUMA node and the CPUs near the card.
 // nvmlDeviceGetNumaNodeId is not that: it tells the node of the card's own
-// memory where the system has made one of it.
-func identifyPlace(d nvml.Device, id *gpu.Identity, a *answers) {
-	if set, ret := d.GetMemoryAffinity(maxNUMA, nvml.AFFINITY_SCOPE_NODE); a.ok("nvmlDeviceGetMemoryAffinity", ret) {
+// memory where the system has made one of it. A machine that cannot say, as
+// many virtual ones, is no fault of the card.
+func identifyPlace(d nvml.Device, id *gpu.Identity) {
+	if set, ret := d.GetMemoryAffinity(maxNUMA, nvml.AFFINITY_SCOPE_NODE); ret == nvml.SUCCESS {
 		if nodes := bits(set); len(nodes) == 1 { // more is no answer to "which"
 			id.NUMA = gpu.Some(nodes[0])
 		}
 	}
-	if set, ret := d.GetCpuAffinity(maxCPUs); a.ok("nvmlDeviceGetCpuAffinity", ret) {
+	if set, ret := d.GetCpuAffinity(maxCPUs); ret == nvml.SUCCESS {
 		if cpus := bits(set); len(cpus) > 0 {
 			id.CPUs = gpu.Some(ranges(cpus))
 		}

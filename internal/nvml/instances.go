@@ -10,19 +10,28 @@ import (
 	"gpuhooks/internal/gpu"
 )
 
-// maxInstances bounds what a driver may answer; MIG has seven.
+// maxInstances bounds what a driver may answer.
 const maxInstances = 16
+
+// mostOf is how many MIG devices a card can have; asking it would be one more
+// call. Of cards still to come the driver says where its indexes end.
+func mostOf(id gpu.Identity) int {
+	switch id.Architecture.Or("") {
+	case "ampere", "hopper", "blackwell":
+		return 7
+	}
+	return maxInstances
+}
 
 // readInstances reads the MIG devices of a GPU, at most eight calls each.
 // Their indexes may have holes.
-func (l *Library) readInstances(d nvml.Device, list []process, sample *GPMSample, o Options, a *answers) []gpu.Instance {
-	n, ret := d.GetMaxMigDeviceCount()
-	if !a.ok("nvmlDeviceGetMaxMigDeviceCount", ret) {
-		return nil
-	}
+func (l *Library) readInstances(d nvml.Device, id gpu.Identity, list []process, sample *GPMSample, o Options, a *answers) []gpu.Instance {
 	var out []gpu.Instance
-	for i := range min(n, maxInstances) {
+	for i := range mostOf(id) {
 		m, ret := d.GetMigDeviceHandleByIndex(i)
+		if ret == nvml.ERROR_INVALID_ARGUMENT { // beyond the last that this card can have
+			break
+		}
 		if !a.ok("nvmlDeviceGetMigDeviceHandleByIndex", ret) {
 			if a.lost() {
 				break

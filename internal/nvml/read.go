@@ -126,7 +126,7 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 		g.Processes = all(list)
 	}
 	if mig {
-		g.Instances = l.readInstances(d, list, sample, o, &a)
+		g.Instances = l.readInstances(d, g.Identity, list, sample, o, &a)
 		for _, in := range g.Instances {
 			if in.Counters != nil {
 				g.Health.GPMSupported = gpu.Some(true)

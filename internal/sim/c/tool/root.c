@@ -169,6 +169,7 @@ void root_update(const struct scenario *s) {
 	device("dev/nvidia-uvm");
 	device("dev/nvidia-uvm-tools");
 	nvswitches_update(s);
+	host_update(s);
 	for (int g = 0; g < s->gpus; g++) {
 		int minor = (int)number_of(s, g, "minor");
 		pci_update(s, g, loaded);

@@ -29,6 +29,7 @@ struct address { unsigned domain, bus, device; };
 struct address address_of(const struct scenario *s, int gpu);
 void pci_update(const struct scenario *s, int gpu, bool driver); // pci.c
 void nvswitches_update(const struct scenario *s);
+void host_update(const struct scenario *s);                     // host.c
 int load_main(int argc, char **argv);                           // load.c: a workload
 
 #endif
