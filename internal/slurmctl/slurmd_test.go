@@ -2,6 +2,7 @@ package slurmctl
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,4 +105,36 @@ func TestSlurmdGLeavesNothing(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("process %s lives", b)
+}
+
+// One that sleeps in the kernel is left behind, by its number.
+func TestSlurmdGHangsInTheKernel(t *testing.T) {
+	dir := fmt.Sprintf("/sys/fs/cgroup/freezer/gpuhooks-slurmd-%d", os.Getpid())
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("a process in state D: the version 1 cgroup freezer cannot be used here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644); err != nil {
+			t.Error(err)
+		}
+		for range 100 {
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("%s could not be removed", dir)
+	})
+	conf, work := site(t)
+	c := Client{Timeout: 500 * time.Millisecond, Slurmd: fake(t, "echo $$ >"+dir+"/cgroup.procs; echo FROZEN >"+dir+"/freezer.state; sleep 5")}
+	start := time.Now()
+	_, err := c.SlurmdG(t.Context(), conf, "n1", work)
+	var stuck *StuckError
+	if !errors.As(err, &stuck) || stuck.PID <= 1 || time.Since(start) > 3*time.Second {
+		t.Fatalf("%v after %v", err, time.Since(start))
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stuck.PID))
+	if err != nil || !strings.Contains(string(b), ") D ") {
+		t.Errorf("the process: %s, %v", b, err)
+	}
 }
