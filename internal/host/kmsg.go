@@ -22,7 +22,10 @@ type KernelRecord struct {
 // Overrun says that records were overwritten before they could be read: what
 // was read is not all that happened. Reading goes on behind the gap.
 type Overrun struct {
-	Lost uint64 // how many
+	Lost  uint64 // how many
+	Next  uint64 // number of the record behind the gap
+	Since uint64 // microseconds since boot of the record before the gap; 0 when it was not read here
+	Until uint64 // … of the one behind it
 }
 
 func (o *Overrun) Error() string {
@@ -48,6 +51,7 @@ type KernelLog struct {
 	skipping   bool // inside a line that was too long
 
 	next uint64 // the number that comes next
+	usec uint64 // of the record before it; 0 when that was not read here
 	held bool   // cur was read, but an Overrun had to be said first
 	cur  rawRecord
 }
@@ -89,6 +93,10 @@ func (l *KernelLog) LastSeq() (uint64, bool) {
 	return l.next - 1, true
 }
 
+// LastTime returns when the last record passed was written, in microseconds
+// since boot; 0 when none was read yet.
+func (l *KernelLog) LastTime() uint64 { return l.usec }
+
 // Next returns the next record. io.EOF: nothing more now, ask again later.
 // *Overrun: records were lost; call Next again. Any other error is final.
 func (l *KernelLog) Next() (KernelRecord, error) {
@@ -102,11 +110,11 @@ func (l *KernelLog) Next() (KernelRecord, error) {
 			}
 			if lost := l.cur.seq - l.next; lost > 0 {
 				l.held, l.next = true, l.cur.seq
-				return KernelRecord{}, &Overrun{Lost: lost}
+				return KernelRecord{}, &Overrun{Lost: lost, Next: l.cur.seq, Since: l.usec, Until: l.cur.usec}
 			}
 		}
 		l.held = false
-		l.next = l.cur.seq + 1
+		l.next, l.usec = l.cur.seq+1, l.cur.usec
 		if l.Filter == nil || l.Filter(l.cur.text) {
 			return l.cur.record(l.boot), nil
 		}

@@ -29,8 +29,8 @@ func surrounded(t *testing.T) FS {
 		"sys/bus/pci/devices/0000:15:01.0": "../../../devices/pci0000:15/0000:15:01.0",
 		"sys/bus/pci/devices/0000:16:00.0": "../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0",
 		"sys/bus/pci/devices/0000:80:02.0": "../../../devices/pci0000:80/0000:80:02.0",
-		"proc/700/exe":                     "/usr/bin/nvidia-persistenced (deleted)",
-		"proc/702/exe":                     "/home/somebody/a.out",
+		"sim/proc/700/exe":                 "/usr/bin/nvidia-persistenced (deleted)",
+		"sim/proc/702/exe":                 "/home/somebody/a.out",
 	} {
 		link = filepath.Join(root, link)
 		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
@@ -48,7 +48,7 @@ func soon() time.Time { return time.Now().Add(10 * time.Second) }
 func TestSurroundings(t *testing.T) {
 	f := surrounded(t)
 	spool := filepath.Join(t.TempDir(), "not", "made", "yet")
-	got := f.Surroundings([]string{spool, f.Path("proc/1/stat")}, soon())
+	got := f.Surroundings([]string{spool, f.Path("sim/proc/1/stat")}, soon())
 	for i := range got.Dirs {
 		got.Dirs[i].Free = gpu.Opt[uint64]{}
 	}
@@ -67,7 +67,7 @@ func TestSurroundings(t *testing.T) {
 			{Device: "mlx5_1", Port: 1, State: "down", Physical: "disabled", Layer: "ethernet", Rate: gpu.Some(10.0)},
 		},
 		Clock: gpu.Some(gpu.Clock{Synchronised: true, MaxError: 0.0005}),
-		Dirs:  []gpu.Dir{{Path: spool, Writable: true}, {Path: f.Path("proc/1/stat"), Why: f.Path("proc/1/stat") + " is no directory"}},
+		Dirs:  []gpu.Dir{{Path: spool, Writable: true}, {Path: f.Path("sim/proc/1/stat"), Why: f.Path("sim/proc/1/stat") + " is no directory"}},
 	}
 	if len(got.Stuck) == 2 && got.Stuck[0].PID == 300 { // /proc has no order
 		got.Stuck[0], got.Stuck[1] = got.Stuck[1], got.Stuck[0]
@@ -131,7 +131,7 @@ func TestGatherGivesUp(t *testing.T) {
 func TestThreadsAreBounded(t *testing.T) {
 	root := t.TempDir()
 	for pid := 1; pid <= 2000; pid++ {
-		dir := filepath.Join(root, "proc", fmt.Sprint(pid))
+		dir := filepath.Join(root, "sim", "proc", fmt.Sprint(pid))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

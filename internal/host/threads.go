@@ -33,9 +33,18 @@ const maxStuck = 64
 // Threads lists the threads in state D inside the NVIDIA driver and, of the
 // daemons that matter, those that run. It stops at a time: a big node has a
 // hundred thousand threads.
+//
+// A simulated root may hold processes of its own below sim/proc: /proc/PID is
+// the machine's there as well.
 func (f FS) Threads(until time.Time) (stuck []gpu.Stuck, daemons []string, faults []gpu.Fault) {
 	s := scan{fs: f, self: os.Getpid(), buf: make([]byte, 0, smallFile), daemons: map[string]bool{}}
-	pids, err := numbered(f.Path("proc"))
+	if f != "/" {
+		s.fs = NewFS(f.Path("sim"))
+	}
+	pids, err := numbered(s.fs.Path("proc"))
+	if errors.Is(err, fs.ErrNotExist) && f != "/" {
+		return nil, nil, nil
+	}
 	if err != nil {
 		return nil, nil, []gpu.Fault{PathFault("/proc", err)}
 	}
