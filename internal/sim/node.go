@@ -75,7 +75,8 @@ func NewNodeOf(dir, scenario string) (*Node, error) {
 func (n *Node) Library() string { return filepath.Join(n.Dir, libraryName) }
 
 // Root is the directory under which the node's /proc, /sys and /dev lie.
-// /proc/<pid> is not in it: processes are those of this machine.
+// /proc/<pid> is not in it: processes are those of this machine, and what the
+// scenario has of daemons and stuck processes is below sim/proc.
 func (n *Node) Root() string { return filepath.Join(n.Dir, "root") }
 
 // Scenario is the path of the scenario. After editing it by hand, Sync.
