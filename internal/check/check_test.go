@@ -74,6 +74,7 @@ func healthy(n int) Input {
 		in.Memory.Last[g.UUID] = Before{Time: noon.Add(-time.Minute), Counters: card(i).Counters}
 		in.Expected.Minors = append(in.Expected.Minors, g.Minor.Or(-1))
 	}
+	surround(&in)
 	return in
 }
 
@@ -108,7 +109,13 @@ type test struct {
 
 func runTests(t *testing.T, c Check, tests []test) {
 	t.Helper()
-	tests = append(tests, test{"healthy", func(*Input) {}, nil})
+	runRows(t, c, append(tests, test{"healthy", func(*Input) {}, nil}))
+}
+
+// runRows is runTests for a check that a healthy node without a baseline has
+// nothing for.
+func runRows(t *testing.T, c Check, tests []test) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			in := healthy(2)
@@ -153,7 +160,8 @@ func TestEveryCheckIsWhole(t *testing.T) {
 }
 
 // silentChecks are the checks that a healthy H100 without a baseline has nothing for.
-var silentChecks = []string{"retired-pages", "repair-pending", "conf-compute", "vgpu-licence", "clocks", "versions", "virtualization", "baseline"}
+var silentChecks = []string{"retired-pages", "repair-pending", "conf-compute", "vgpu-licence", "clocks", "versions", "virtualization", "baseline",
+	"device-caps", "gpudirect", "rdma-port"}
 
 // A healthy node passes everything, and a node of which nothing is known passes
 // nothing that is about a card.

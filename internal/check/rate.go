@@ -57,16 +57,16 @@ func judgeRate(in Input, g *gpu.GPU, what string, limit float64, per time.Durati
 	}
 	// A burst between two looks in a row is no rate.
 	if rate := float64(n) * float64(per) / float64(max(over, min(per, leastRate))); rate > limit {
-		return Finding{Outcome: Fail, Text: fmt.Sprintf("%d %s in %s (more than %g a %s)", n, what, over.Round(time.Second), limit, unit(per))}
+		return Finding{Outcome: Fail, Text: fmt.Sprintf("%d %s in %s (more than %g %s)", n, what, over.Round(time.Second), limit, unit(per))}
 	}
 	return Finding{Outcome: Pass}
 }
 
 func unit(d time.Duration) string {
 	if d == time.Hour {
-		return "hour"
+		return "an hour"
 	}
-	return "minute"
+	return "a minute"
 }
 
 // suspected says that the last look, long enough ago, found the same of the card:
