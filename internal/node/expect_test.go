@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -65,5 +66,23 @@ func TestHasCgroups(t *testing.T) {
 		if got := hasCgroups(conf); got != want {
 			t.Errorf("%q: %t", text, got)
 		}
+	}
+}
+
+// A MIG device is one with the capability files of its instance; several cards
+// handed out as one are none.
+func TestExpectedInstances(t *testing.T) {
+	gres, err := slurmconf.ParseGres("gres.conf", []byte(`
+Name=gpu Type=1g MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21,/dev/nvidia-caps/nvidia-cap22
+Name=gpu Type=1g MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31
+Name=gpu Type=pair MultipleFiles=/dev/nvidia2,/dev/nvidia3
+Name=gpu Type=h100 File=/dev/nvidia1
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := expected(gres.ForNode("n1"), nil, slurmconf.Conf{}, "n1", &gpu.Node{})
+	if !maps.Equal(e.Instances, map[int]int{0: 2}) {
+		t.Errorf("%v", e.Instances)
 	}
 }
