@@ -2,6 +2,8 @@ package check
 
 // All lists every check. Their order is that of a drain reason: what explains
 // the others stands before them.
+//
+//go:noinline
 func All() []Check {
 	return []Check{
 		probeAnswer,
