@@ -38,9 +38,10 @@ var rdmaErrors = Check{
 		}
 		var out []Finding
 		var full []string
+		compared := false
 		for _, p := range h.Ports {
 			delta, over, ok := in.growth(portName(p), p.Counters, time.Time{})
-			if ok {
+			if compared = compared || ok; ok {
 				out = append(out, judgePortErrors(in, p, delta, over)...)
 			}
 			if f := hostFault(h, portPath(p)); f != nil && expected(in, p) {
@@ -51,6 +52,9 @@ var rdmaErrors = Check{
 					full = append(full, fmt.Sprintf("%s of port %s", c, portName(p)))
 				}
 			}
+		}
+		if !compared && len(out) == 0 {
+			out = append(out, Finding{Outcome: Skip, Text: "no earlier look to compare with"})
 		}
 		if len(full) > 0 { // nobody knows whether there were more
 			out = append(out, Finding{Outcome: Skip, Text: "full since an earlier look and counts no more: " + strings.Join(full, ", ")})

@@ -178,7 +178,7 @@ func TestPCIeAER(t *testing.T) {
 			s.AER = gpu.Counters{gpu.AERFatal: 1}
 			d.Slot = gpu.Some(s)
 		}), []string{"fail GPU-1: the port 00000000:21:00.0 reported 1 fatal PCIe errors in 1h0m0s"}},
-		{"never looked before", all(more(gpu.AERFatal, 1), func(in *Input) { clear(in.Memory.Last) }), nil},
+		{"never looked before", all(more(gpu.AERFatal, 1), func(in *Input) { clear(in.Memory.Last) }), []string{"skip node: no earlier look to compare with"}},
 		{"without AER", func(in *Input) {
 			for i := range in.Node.Presence.PCI {
 				in.Node.Presence.PCI[i].AER, in.Node.Presence.PCI[i].Slot = nil, gpu.Opt[gpu.PCISlot]{}
@@ -300,7 +300,7 @@ func TestRDMAErrors(t *testing.T) {
 		{"never looked before", func(in *Input) {
 			in.Node.Host.Ports[0].Counters = gpu.Counters{linkDowned: 9}
 			clear(in.Memory.Last)
-		}, nil},
+		}, []string{"skip node: no earlier look to compare with"}},
 		{"no port", onHost(func(h *gpu.Host) { h.Ports = nil }), []string{"skip node: the node has no such port"}},
 		{"a function that refuses, and nobody needs", hostFaulty("/sys/class/infiniband/mlx5_0/ports/1"), nil},
 		{"an expected port that refuses", all(hostFaulty("/sys/class/infiniband/mlx5_0/ports/1"), expecting(func(b *baseline.Baseline) {
