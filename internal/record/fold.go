@@ -1,6 +1,10 @@
 package record
 
-import "gpuhooks/internal/gpu"
+import (
+	"strings"
+
+	"gpuhooks/internal/gpu"
+)
 
 // Folded is one field over several GPUs.
 type Folded struct {
@@ -48,9 +52,14 @@ func FoldGPUs(records []Record, field string) Folded {
 }
 
 func foldOf(field string) (Fold, bool) {
-	for _, f := range Fields() {
-		if f.Field == field {
-			return f.FoldOver(), true
+	for _, q := range quantities {
+		if !strings.HasPrefix(field, q.Name) { // else a hundred names are put together
+			continue
+		}
+		for _, s := range q.Stats {
+			if q.name(s) == field {
+				return Field{Quantity: q, Stat: s}.FoldOver(), true
+			}
 		}
 	}
 	return "", false

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,15 +104,18 @@ func Read(path string) (record.Record, error) {
 		return record.Record{}, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil {
+	st, err := f.Stat()
+	if err != nil {
 		return record.Record{}, err
 	} else if !st.Mode().IsRegular() {
 		return record.Record{}, errors.New("not a regular file")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxRecord+2))
-	if err != nil {
+	var b bytes.Buffer
+	b.Grow(int(min(st.Size(), MaxRecord)) + bytes.MinRead) // at once: it is some 50 KB
+	if _, err := b.ReadFrom(io.LimitReader(f, MaxRecord+2)); err != nil {
 		return record.Record{}, err
 	}
+	data := b.Bytes()
 	if len(data) > MaxRecord+1 {
 		return record.Record{}, fmt.Errorf("larger than %d bytes", MaxRecord)
 	}
