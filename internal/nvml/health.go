@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -12,39 +13,51 @@ import (
 
 // decisive fills what is already known from the field values: enough to judge
 // a broken card before anything slower was asked.
-func decisive(f fieldValues) gpu.Health {
+func decisive(f fieldValues, a *answers) gpu.Health {
 	var h gpu.Health
-	if v, ok := f.get(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION); ok {
+	// Any number but 0 is a verdict, so one that cannot be must not pass for it.
+	if v, ok := f.upTo(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, 255, a); ok {
 		h.RecoveryAction = gpu.Some(int(v))
 	}
-	if mw, ok := f.get(nvml.FI_DEV_POWER_CURRENT_LIMIT); ok && mw > 0 {
+	if mw, ok := f.upTo(nvml.FI_DEV_POWER_CURRENT_LIMIT, 100_000_000, a); ok && mw > 0 {
 		h.PowerLimit = gpu.Some(float64(mw) / 1000)
 	}
-	h.ECC = f.mode(nvml.FI_DEV_ECC_CURRENT, nvml.FI_DEV_ECC_PENDING)
+	h.ECC = f.mode(nvml.FI_DEV_ECC_CURRENT, nvml.FI_DEV_ECC_PENDING, a)
 
-	pending, ok1 := f.get(nvml.FI_DEV_REMAPPED_PENDING)
-	failure, ok2 := f.get(nvml.FI_DEV_REMAPPED_FAILURE)
-	corrected, ok3 := f.get(nvml.FI_DEV_REMAPPED_COR)
-	uncorrected, ok4 := f.get(nvml.FI_DEV_REMAPPED_UNC)
+	const most = 1 << 20 // rows or pages; a card has some hundreds to spare
+	pending, ok1 := f.upTo(nvml.FI_DEV_REMAPPED_PENDING, 1, a)
+	failure, ok2 := f.upTo(nvml.FI_DEV_REMAPPED_FAILURE, 1, a)
+	corrected, ok3 := f.upTo(nvml.FI_DEV_REMAPPED_COR, most, a)
+	uncorrected, ok4 := f.upTo(nvml.FI_DEV_REMAPPED_UNC, most, a)
 	if ok1 && ok2 && ok3 && ok4 {
 		h.RowRemap = gpu.Some(gpu.RowRemap{Corrected: corrected, Uncorrected: uncorrected, Pending: pending != 0, Failure: failure != 0})
 	}
-	single, ok1 := f.get(nvml.FI_DEV_RETIRED_SBE)
-	double, ok2 := f.get(nvml.FI_DEV_RETIRED_DBE)
-	retiring, ok3 := f.get(nvml.FI_DEV_RETIRED_PENDING)
+	single, ok1 := f.upTo(nvml.FI_DEV_RETIRED_SBE, most, a)
+	double, ok2 := f.upTo(nvml.FI_DEV_RETIRED_DBE, most, a)
+	retiring, ok3 := f.upTo(nvml.FI_DEV_RETIRED_PENDING, 1, a)
 	if ok1 && ok2 && ok3 {
 		h.RetiredPages = gpu.Some(gpu.RetiredPages{SingleBit: single, DoubleBit: double, Pending: retiring != 0})
 	}
 	return h
 }
 
+// upTo returns a field that cannot be more than most; one that is, is noted.
+func (f fieldValues) upTo(id uint32, most uint64, a *answers) (uint64, bool) {
+	v, ok := f.get(id)
+	if ok && v > most {
+		a.garbage(fmt.Sprintf("nvmlDeviceGetFieldValues(%d)", id))
+		return 0, false
+	}
+	return v, ok
+}
+
 // mode is a setting and what it will be after the next reset.
-func (f fieldValues) mode(current, pending uint32) gpu.Opt[gpu.Switch] {
-	now, ok := f.get(current)
+func (f fieldValues) mode(current, pending uint32, a *answers) gpu.Opt[gpu.Switch] {
+	now, ok := f.upTo(current, 1, a)
 	if !ok {
 		return gpu.Opt[gpu.Switch]{}
 	}
-	later, ok := f.get(pending)
+	later, ok := f.upTo(pending, 1, a)
 	if !ok {
 		later = now
 	}
@@ -52,14 +65,21 @@ func (f fieldValues) mode(current, pending uint32) gpu.Opt[gpu.Switch] {
 }
 
 // activeLinks counts the NVLinks that carry traffic or sleep.
-func (f fieldValues) activeLinks(links int) gpu.Opt[int] {
+func (f fieldValues) activeLinks(links int, a *answers) gpu.Opt[int] {
 	active, known := 0, 0
 	for link := range uint32(links) {
-		if v, ok := f[fieldKey{nvml.FI_DEV_NVLINK_GET_STATE, link}]; ok {
-			known++
-			if v == 1 || v == 2 { // NVML_NVLINK_STATE_ACTIVE, …_SLEEP
-				active++
-			}
+		v, ok := f[fieldKey{nvml.FI_DEV_NVLINK_GET_STATE, link}]
+		if !ok {
+			continue
+		}
+		known++
+		switch v {
+		case nvml.NVLINK_STATE_INACTIVE:
+		case nvml.NVLINK_STATE_ACTIVE, nvml.NVLINK_STATE_SLEEP:
+			active++
+		default:
+			a.garbage("nvmlDeviceGetFieldValues(165)")
+			return gpu.Opt[int]{}
 		}
 	}
 	if known == 0 {

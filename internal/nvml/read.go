@@ -74,7 +74,7 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 
 	fields := readFields(d, g.Identity, &a)
 	g.Time = time.Now().UTC()
-	g.Health = decisive(fields)
+	g.Health = decisive(fields, &a)
 	g.Counters = fields.counters(g.Identity)
 	if early != nil {
 		e := g
@@ -90,7 +90,7 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 		return done()
 	}
 
-	g.Health.NVLinksActive = fields.activeLinks(linksOf(g.Identity))
+	g.Health.NVLinksActive = fields.activeLinks(linksOf(g.Identity), &a)
 	g.Health.NVLinkBER = fields.worstBER(linksOf(g.Identity))
 	g.Readings = gpu.Readings{}
 	fields.readings(g.Readings)

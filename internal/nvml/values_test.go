@@ -108,10 +108,10 @@ func TestCountersFromFields(t *testing.T) {
 	if len(c) != len(want) {
 		t.Errorf("counters %v", c)
 	}
-	if n := f.activeLinks(2); n.Or(-1) != 1 {
+	if n := f.activeLinks(2, &answers{}); n.Or(-1) != 1 {
 		t.Errorf("links %v", n)
 	}
-	if n := f.activeLinks(0); n.IsSet() {
+	if n := f.activeLinks(0, &answers{}); n.IsSet() {
 		t.Errorf("links of a card without: %v", n)
 	}
 }

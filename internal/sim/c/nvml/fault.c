@@ -50,7 +50,7 @@ static const struct { const char *name; nvmlReturn_t code; } codes[] = {
 	{"NOT_READY", 27}, {"GPU_NOT_FOUND", 28}, {"INVALID_STATE", 29}, {"UNKNOWN", 999},
 };
 
-static nvmlReturn_t code_of(const char *word) {
+nvmlReturn_t code_of(const char *word) {
 	if (*word >= '0' && *word <= '9') return (nvmlReturn_t)atoi(word);
 	if (!strncmp(word, "NVML_", 5)) word += 5;
 	if (!strncmp(word, "ERROR_", 6)) word += 6;

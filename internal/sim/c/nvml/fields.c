@@ -225,6 +225,18 @@ static nvmlReturn_t field_value(const struct call *c, const struct field *f, uns
 	}
 }
 
+// What the scenario says to answer for one field: true if anything.
+static bool field_fault(const struct call *c, nvmlFieldValue_t *f) {
+	char key[32];
+	snprintf(key, sizeof key, "field.%u", f->fieldId);
+	const struct entry *e = scenario_get(c->s, c->gpu, key);
+	if (!e) return false;
+	bool garbage = !strcmp(e->text, "garbage");
+	f->nvmlReturn = garbage ? NVML_SUCCESS : code_of(e->text);
+	if (garbage) f->value.ullVal = 0xa5a5a5a5a5a5a5a5ULL;
+	return true;
+}
+
 static const struct field *field_of(unsigned id) {
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (fields[i].id == id) return &fields[i];
@@ -243,8 +255,9 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
 		f->timestamp = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 		f->latencyUsec = 1;
 		f->value.ullVal = 0;
-		f->nvmlReturn = known ? field_value(&c, known, f->scopeId, &v) : NVML_ERROR_NOT_SUPPORTED;
 		f->valueType = known ? known->type : ULL;
+		if (field_fault(&c, f)) continue;
+		f->nvmlReturn = known ? field_value(&c, known, f->scopeId, &v) : NVML_ERROR_NOT_SUPPORTED;
 		if (f->nvmlReturn) continue;
 		if (f->valueType == ULL) f->value.ullVal = (unsigned long long)v;
 		else if (f->valueType == SINT) f->value.siVal = (int)v;

@@ -42,6 +42,7 @@ void done_with(struct state *st);
 // Versioned structs carry their size and version; every other is refused, as the driver does.
 #define NEEDS_VERSION(got, want) if ((got) != (want)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 
+nvmlReturn_t code_of(const char *word);                    // "GPU_IS_LOST", "NVML_ERROR_NOT_SUPPORTED", "15"
 int driver_major(const struct call *c);                    // 580; driver.exports wins over driver.version
 bool is_guest(const struct call *c);                       // a vGPU of a virtual machine
 nvmlReturn_t answer_text(const char *text, char *out, unsigned int length);
