@@ -48,24 +48,13 @@ type deviceKey struct {
 	DriverLoad string `json:"driver_load"`
 }
 
-// other says in what two keys differ; "" when they are the same. What cannot be
-// told just now contradicts nothing: the driver may be gone, which changes no
-// place in the list.
-func (k deviceKey) other(now deviceKey) string {
-	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
-	switch {
-	case k.BootID != now.BootID || k.BootID == "":
-		return "another boot"
-	case k.Slurmd != now.Slurmd:
-		return "another start of slurmd"
-	case k.Gres != now.Gres:
-		return "another gres.conf"
-	case differ(k.NodeGres, now.NodeGres):
-		return "another Gres= in slurm.conf"
-	case differ(k.DriverLoad, now.DriverLoad):
-		return "another load of the driver"
-	}
-	return ""
+// holds says whether what was remembered for k counts now. What cannot be told
+// just now contradicts nothing: the driver may be gone, which changes no place in
+// the list.
+func (k deviceKey) holds(now deviceKey) bool {
+	same := func(a, b string) bool { return a == b || a == "" || b == "" }
+	return k.BootID != "" && k.BootID == now.BootID && k.Slurmd == now.Slurmd && k.Gres == now.Gres &&
+		same(k.NodeGres, now.NodeGres) && same(k.DriverLoad, now.DriverLoad)
 }
 
 // describe is the source in words, for `gpu-prolog resolve`.
@@ -107,7 +96,7 @@ func (l *Look) detect() *detected {
 	}
 	proc := cmp.Or(l.opt.proc, host.NewFS("/"))
 	d.key.Slurmd, d.whose = findSlurmd(proc, cmp.Or(l.opt.parent, os.Getppid()), file.Slurmd, pidFile(l.Conf, l.opt.NodeName))
-	if d.whose && err == nil && file.other(d.key) == "" {
+	if d.whose && err == nil && file.holds(d.key) {
 		d.have = file
 	}
 	return d
@@ -154,7 +143,7 @@ func (s Store) keepDevices(key deviceKey, change func(*Devices)) error {
 	}
 	defer release()
 	d, err := s.loadDevices()
-	if err != nil || d.other(key) != "" {
+	if err != nil || !d.holds(key) {
 		d = Devices{Schema: DevicesSchema, deviceKey: key, Stuck: d.Stuck}
 	}
 	change(&d)
