@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"time"
 
@@ -44,7 +45,7 @@ func runHook(env cli.Env, path string) int {
 		if !ok {
 			return cli.OK
 		}
-		cli.Go(log, node.Prepare)
+		cli.Go(log, prepare)
 		cfg, _ := cli.HookConfig(log, path)
 		if !cfg.Prolog.Enabled {
 			return cli.OK
@@ -53,12 +54,22 @@ func runHook(env cli.Env, path string) int {
 			env: env, log: log, cfg: cfg, job: job, decide: d, node: cli.NodeName(cfg, job.NodeName),
 			dir: runs.Dir(cfg.Paths.Run), name: runs.Name{Job: job.ID, Restart: job.RestartCount},
 		}
+		kept := beside(log, func() {
+			if err := config.Keep(path, config.LastGood(cfg.Paths.State)); err != nil && !os.IsNotExist(err) {
+				log.Warnf("no copy of the configuration kept: %v", err)
+			}
+		})
 		code := h.run()
-		if err := config.Keep(path, config.LastGood(cfg.Paths.State)); err != nil && !os.IsNotExist(err) {
-			log.Warnf("no copy of the configuration kept: %v", err)
-		}
+		<-kept
 		return code
 	})
+}
+
+// prepare lets package json learn the types that this prolog reads and writes.
+func prepare() {
+	node.Prepare()
+	// What cannot be written shows where it is to be.
+	_, _ = json.Marshal(runs.Job{})
 }
 
 // run looks, judges, and acts or prepares the run.
@@ -87,13 +98,36 @@ func (h *hook) run() int {
 		live = map[runs.Name]runs.Live{}
 	}
 	live[h.name] = runs.Live{SLUID: h.job.SLUID, Resolution: res}
-	v := look.Judge(h.judged(res), runs.NodeJobs(live))
-	cli.Say(h.log, look, v)
-	if v.Action == verdict.Drain && h.drain(look, v) {
-		return cli.Failed
+	v, remember := look.Verdict(h.judged(res), runs.NodeJobs(live))
+	if v.Action == verdict.Drain {
+		remember()
+		cli.Say(h.log, look, v)
+		if h.drain(look, v) {
+			return cli.Failed
+		}
+		if h.create(run) {
+			h.sample()
+		}
+		return cli.OK
 	}
-	h.start(run)
+	remembered := beside(h.log, remember)
+	created := h.create(run)
+	<-remembered
+	cli.Say(h.log, look, v)
+	if created {
+		h.sample()
+	}
 	return cli.OK
+}
+
+// beside runs f beside what the caller does next; the channel closes at its end.
+func beside(log *cli.Log, f func()) <-chan struct{} {
+	done := make(chan struct{})
+	cli.Go(log, func() {
+		defer close(done)
+		f()
+	})
+	return done
 }
 
 // maxAge bounds the age of a reading that may be shared: the counters of a run
@@ -153,12 +187,17 @@ func (h *hook) drain(look *node.Look, v verdict.Verdict) bool {
 	return true
 }
 
-// start puts the run in place, then sees that somebody samples it.
-func (h *hook) start(run runs.Job) {
-	if err := h.dir.Create(h.name, run); err != nil {
+// create puts the run in place.
+func (h *hook) create(run runs.Job) bool {
+	err := h.dir.Create(h.name, run)
+	if err != nil {
 		h.log.Errorf("job %d: its state could not be written: %v: its record will lack the start counters", h.job.ID, err)
-		return
 	}
+	return err == nil
+}
+
+// sample sees that somebody samples the run, which is in place.
+func (h *hook) sample() {
 	state, err := driver.StartSampler(h.cfg, h.env.Now())
 	if err != nil {
 		h.log.Errorf("%s: %v: the job's record will lack samples", state, err)

@@ -98,6 +98,7 @@ func resolveJob(env cli.Env, path string, o resolveOptions, job slurm.Job) (slur
 		look := node.Read(context.Background(), cfg, node.Options{
 			Hook: verdict.HealthCheck, Tier: 1, NodeName: cli.NodeName(cfg, job.NodeName), SlurmConf: job.SlurmConf, Now: env.Now,
 		})
+		look.Wait()
 		if a := look.Reading.Answer; a != gpu.AnswerWhole {
 			cli.NewLog(env).Warnf("gpu-probe: %s: %s", a, look.Reading.Why)
 		}

@@ -16,17 +16,30 @@ import (
 // the site's policy and remembers what the next look needs. What could not be
 // remembered is added to Problems.
 func (l *Look) Judge(only []string, jobs Jobs) verdict.Verdict {
+	v, remember := l.Verdict(only, jobs)
+	remember()
+	return v
+}
+
+// Verdict is Judge for a hook that has something else to do meanwhile: remember
+// is to be called once, and only then Problems is whole.
+func (l *Look) Verdict(only []string, jobs Jobs) (v verdict.Verdict, remember func()) {
 	in := l.input(only, jobs)
-	v := verdict.Run(check.All(), in, l.cfg, l.opt.Hook, time.Now)
+	v = verdict.Run(check.All(), in, l.cfg, l.opt.Hook, time.Now)
+	return v, func() { l.remember(in, jobs, v) }
+}
+
+// remember writes what the next look needs.
+func (l *Look) remember(in check.Input, jobs Jobs, v verdict.Verdict) {
 	l.problem("the node's memory", l.store.Update(l.BootID, func(m *Memory) {
 		m.learn(in, v, l.kernelSeq())
 		m.AppErrors = l.appErrors(m.AppErrors, in, jobs)
 	}))
 	l.rememberDevices()
-	if only == nil && l.opt.Hook == verdict.HealthCheck {
+	if in.Only == nil && l.opt.Hook == verdict.HealthCheck {
 		l.problem("the verdict", l.store.keep(l.BootID, Digest(l.cfg), v))
 	}
-	return v
+	l.Wait()
 }
 
 // input is all that the checks look at.

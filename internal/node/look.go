@@ -55,6 +55,8 @@ type Look struct {
 	opt   Options
 	store Store
 
+	written <-chan error // once the reading lies there for other hooks; nil when it need not
+
 	detected *detected // nil until somebody asks
 	again    bool      // the kernel log was read again from where others have judged it
 }
@@ -98,7 +100,7 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	if opt.Hook == verdict.HealthCheck { // it has the time
 		w.host, w.dirs = true, []string{cfg.Paths.Spool, cfg.Paths.State}
 	}
-	l.Reading, l.Shared, err = l.store.share(ctx, w, ask)
+	l.Reading, l.Shared, l.written, err = l.store.share(ctx, w, ask)
 	l.problem("sharing the reading", err)
 	l.takeSlurm(ctx, files)
 	if l.BootID == "" {
@@ -109,6 +111,15 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	l.First = l.Memory.LastAnswer.IsZero()
 	l.Inventory = l.inventory(root)
 	return l
+}
+
+// Wait returns when what the look leaves for other hooks lies there. Who does not
+// judge the look calls it before he ends.
+func (l *Look) Wait() {
+	if l.written != nil {
+		l.problem("sharing the reading", <-l.written)
+		l.written = nil
+	}
 }
 
 // deadline is what the hook may take; the first look after boot or driver load

@@ -361,7 +361,9 @@ func TestSharing(t *testing.T) {
 	opt.MaxAge = 5 * time.Second
 	at := func(ago time.Duration, o Options) bool {
 		n.now = n.now.Add(ago)
-		return read(context.Background(), n.cfg, o, n.ask).Shared
+		l := read(context.Background(), n.cfg, o, n.ask)
+		l.Wait()
+		return l.Shared
 	}
 	real := func() { // reading.json's age is also that of the file
 		t.Helper()

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -37,36 +38,55 @@ type wanted struct {
 
 // share takes a reading, or another hook's that is young enough. Hooks that
 // start together wait for the one that reads, but not longer than half of their
-// own time: whoever holds the lock may hang, and then each reads for himself.
-func (s Store) share(ctx context.Context, w wanted, ask prober) (r driver.Reading, shared bool, problem error) {
+// own time: whoever holds the lock may hang, and then each reads for himself. A
+// new reading is written for them while its own hook goes on: written, where it
+// is not nil, tells the end of that.
+func (s Store) share(ctx context.Context, w wanted, ask prober) (r driver.Reading, shared bool, written <-chan error, problem error) {
 	if r, ok := s.shared(w); ok {
-		return r, true, nil
+		return r, true, nil, nil
 	}
+	release := func() {}
 	if problem = os.MkdirAll(s.Dir, 0o755); problem == nil {
 		var found bool
 		wait := time.Second
 		if deadline, ok := ctx.Deadline(); ok {
 			wait = time.Until(deadline) / 2
 		}
-		release, err := lock(s.path("reading.lock"), wait, func() bool {
+		unlock, err := lock(s.path("reading.lock"), wait, func() bool {
 			r, found = s.shared(w)
 			return found
 		})
 		if found {
-			return r, true, nil
+			return r, true, nil, nil
 		}
 		if problem = err; err == nil {
-			defer release()
 			if r, ok := s.shared(w); ok { // written while we waited
-				return r, true, nil
+				unlock()
+				return r, true, nil, nil
 			}
+			release = unlock
 		}
 	}
 	r = ask(ctx, driver.Request{Tier: w.tier, AfterSeq: w.after, Host: w.host, Dirs: w.dirs})
-	if err := writeJSON(s.path("reading.json"), sharedReading{readingSchema, w.boot, w.tier, w.after, r}); err != nil {
-		problem = err
-	}
-	return r, false, problem
+	return r, false, s.leave(sharedReading{readingSchema, w.boot, w.tier, w.after, r}, release), problem
+}
+
+// leave writes a reading for other hooks, beside what its own hook does, and then
+// releases the lock.
+func (s Store) leave(r sharedReading, release func()) <-chan error {
+	written := make(chan error, 1)
+	go func() {
+		err := error(nil)
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("internal fault: %v", v)
+			}
+			release()
+			written <- err
+		}()
+		err = writeJSON(s.path("reading.json"), r)
+	}()
+	return written
 }
 
 // shared returns the last reading if it is good enough. One that the probe did
