@@ -118,13 +118,16 @@ static const struct step *step_at(const struct load *l, int64_t t) {
 
 static bool runs(const struct load *l, int64_t t) { return l->pid && l->begin <= t && t < l->end; }
 
+// fmin and fmax would be calls: this runs for each GPU and step of time.
+static double ratio(double v) { return v > 0 ? v < 1 ? v : 1 : 0; }
+
 static void clamp(const struct gpu_state *u, double *out) {
-	for (int r = 0; r < R_RATIOS; r++) out[r] = fmin(1, fmax(0, out[r]));
+	for (int r = 0; r < R_RATIOS; r++) out[r] = ratio(out[r]);
 	if (out[R_POWER] > u->power_limit) {
 		out[R_POWER] = u->power_limit;
 		out[R_SW_POWER_CAP] = 1;
 	}
-	for (int r = R_SW_POWER_CAP; r < R_COUNT; r++) out[r] = fmin(1, fmax(0, out[r]));
+	for (int r = R_SW_POWER_CAP; r < R_COUNT; r++) out[r] = ratio(out[r]);
 }
 
 static void add(double *out, const struct step *s, double share) {

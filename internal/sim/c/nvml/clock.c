@@ -182,11 +182,11 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, 
 	clock_gettime(CLOCK_REALTIME, &wall);
 	int64_t offset = wall.tv_sec * NS + wall.tv_nsec - monotonic();
 	unsigned n = 0, room = *count;
-	for (unsigned i = 0; i < RING; i++) {
+	for (unsigned i = 0; samples && i < RING; i++) {
 		unsigned k = (u->ring_next + i) % RING;
 		unsigned long long at = u->ring[k].time ? (unsigned long long)((u->ring[k].time + offset) / 1000) : 0;
 		if (at <= lastSeen || at == 0) continue;
-		if (samples && n < room) {
+		if (n < room) {
 			double v = type == NVML_TOTAL_POWER_SAMPLES ? u->ring[k].power * 1000 : 100 * (type == NVML_GPU_UTILIZATION_SAMPLES ? u->ring[k].util : u->ring[k].memory);
 			samples[n] = (nvmlSample_t){.timeStamp = at, .sampleValue.uiVal = (unsigned)(v + 0.5)};
 		}
