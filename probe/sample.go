@@ -23,6 +23,7 @@ import (
 // sampleOptions are the flags of `gpu-probe sample`.
 type sampleOptions struct {
 	run, root, nvml, spool string
+	journal                string
 	tick                   time.Duration
 	series                 int
 }
@@ -33,6 +34,7 @@ func sampleFlags(args []string) (sampleOptions, error) {
 	f.StringVar(&o.run, "run", "/run/gpuhooks", "")
 	f.StringVar(&o.root, "root", "/", "")
 	f.StringVar(&o.nvml, "nvml", "", "")
+	f.StringVar(&o.journal, "journal", "", "")
 	f.StringVar(&o.spool, "spool", "/var/spool/gpuhooks", "")
 	f.DurationVar(&o.tick, "tick", 5*time.Second, "")
 	f.IntVar(&o.series, "series", 240, "")
@@ -93,7 +95,7 @@ func sample(args []string, stderr *os.File) error {
 }
 
 // beCalm lets the threads' timers be late by a millisecond. Go's runtime has one
-// that looks after the others every 20 µs while they work: a third of what a
+// that looks after the others every 20 µs while they work: up to a tenth of what a
 // tick takes. Who may not set it has a sampler that takes more.
 func beCalm() {
 	threads, err := os.ReadDir("/proc/self/task")

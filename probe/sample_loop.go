@@ -25,9 +25,9 @@ const (
 
 const (
 	checkpointEvery = time.Minute
-	heartbeatEvery  = 5 * time.Second        // at the latest
-	heartbeatPause  = 900 * time.Millisecond // at the earliest, unless runs came or went
-	lookEvery       = 12                     // ticks: also without being woken
+	heartbeatEvery  = 5 * time.Second // at the latest
+	heartbeatPause  = 2 * time.Second // at the earliest, unless runs came or went
+	lookEvery       = 12              // ticks: also without being woken
 	maxDevices      = 1024
 	endWait         = 60 * time.Millisecond // for the devices of a run that ends: its epilog waits 80
 	startWait       = 2 * time.Second
