@@ -32,6 +32,7 @@ type readOptions struct {
 	host                 bool
 	dirs                 []string
 	inventory            bool
+	journal              string
 }
 
 func readFlags(args []string) (readOptions, error) {
@@ -48,6 +49,7 @@ func readFlags(args []string) (readOptions, error) {
 	f.BoolVar(&o.host, "host", false, "")
 	f.StringVar(&dirs, "dirs", "", "")
 	f.BoolVar(&o.inventory, "inventory", false, "")
+	f.StringVar(&o.journal, "journal", "", "")
 	if err := parse(f, args); err != nil {
 		return o, err
 	}
@@ -107,15 +109,14 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	} else {
 		close(surrounded)
 	}
-	out.guard("kernel log", func() {
-		k := readKernel(fs, o.after, presence.Proc, start)
-		out.put(driver.Line{Kernel: &k})
-	})
+	asked := make(chan bool)
+	out.guard("kernel log", func() { o.kernelLog(fs, boot, presence.Proc, out, start, asked) })
 	if o.tier > 0 {
 		l := &look{fs: fs, o: o, out: out, presence: presence, bootID: boot}
 		out.guard("nvml", func() { l.run(<-opened) })
 	}
 	waitForHost(surrounded, start)
+	waitForJournal(asked)
 	out.put(driver.Line{Done: &driver.Done{Micros: time.Since(start).Microseconds()}})
 	return nil
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"gpuhooks/internal/runs"
@@ -82,11 +83,12 @@ func (s *loopState) begin(r *jobRun, now time.Time) {
 	}
 	r.begin(devices, s.o, now, old)
 	if s.runs[r.name] == nil {
-		r.seq = r.firstEvents(s.fs, r.job, now)
+		at := r.firstEvents(s.fs, r.job, loadMarks(filepath.Join(s.o.run, marksName), s.bootID), now)
+		r.seq = at.Seq
 		s.runs[r.name] = r
-	}
-	if s.kernel == nil {
-		s.kernel = follow(s.fs, r.seq, now)
+		if s.kernel == nil {
+			s.kernel = follow(s.fs, at, now, journal(s.o.journal))
+		}
 	}
 	if s.lib == nil {
 		s.say("run %s: no samples: %v", r.name, s.fault)
@@ -108,6 +110,7 @@ func (s *loopState) save(r *jobRun, final, checkpoint bool) {
 		seq = max(seq, s.kernel.seq)
 	}
 	sums := r.sums(s.o, s.fault, seq, final)
+	sums.EventsIncomplete = sums.EventsIncomplete || s.kernel.waiting()
 	if err := s.dir.WriteSums(r.name, sums); err != nil {
 		s.say("run %s: %v", r.name, err)
 	}

@@ -44,6 +44,7 @@ type Paths struct {
 	Probe    string `toml:"probe"`    // gpu-probe
 	NVML     string `toml:"nvml"`     // the library to load; "" is the linker's libnvidia-ml.so.1
 	XID      string `toml:"xid"`      // a site's own XID catalogue, laid over the built-in one; "" is none
+	Journal  string `toml:"journal"`  // journalctl, asked for records that the kernel log has overwritten; "" is nobody
 	Baseline string `toml:"baseline"` // what this node is expected to have; a missing file expects nothing
 }
 
@@ -166,7 +167,7 @@ func Default() Config {
 		Mode: Observe,
 		Paths: Paths{
 			Root: "/", Run: "/run/gpuhooks", Spool: "/var/spool/gpuhooks", State: "/var/lib/gpuhooks",
-			Fallback: "/run/gpuhooks/unsent", Probe: probe, Baseline: "/var/lib/gpuhooks/baseline.toml",
+			Fallback: "/run/gpuhooks/unsent", Probe: probe, Journal: "/usr/bin/journalctl", Baseline: "/var/lib/gpuhooks/baseline.toml",
 		},
 		Slurm: Slurm{
 			Conf: "/etc/slurm/slurm.conf", Scontrol: "/usr/bin/scontrol", Sinfo: "/usr/bin/sinfo",

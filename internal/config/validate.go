@@ -39,7 +39,7 @@ func (c Config) validate(where func(key string) string) error {
 			bad(key, "%q is not an absolute path", path)
 		}
 	}
-	for key, path := range map[string]string{"paths.nvml": c.Paths.NVML, "paths.xid": c.Paths.XID, "paths.baseline": c.Paths.Baseline, "export.textfile": c.Export.Textfile, "export.lines": c.Export.Lines, "slurm.gres_conf": c.Slurm.GresConf, "slurm.slurmd": c.Slurm.Slurmd} {
+	for key, path := range map[string]string{"paths.nvml": c.Paths.NVML, "paths.xid": c.Paths.XID, "paths.journal": c.Paths.Journal, "paths.baseline": c.Paths.Baseline, "export.textfile": c.Export.Textfile, "export.lines": c.Export.Lines, "slurm.gres_conf": c.Slurm.GresConf, "slurm.slurmd": c.Slurm.Slurmd} {
 		if path != "" && !filepath.IsAbs(path) {
 			bad(key, "%q is not an absolute path", path)
 		}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "read" || os.Args[1] == "sample") {
 		f := flag.NewFlagSet("fake", flag.ExitOnError)
 		root, run, how := f.String("root", "", ""), f.String("run", "", ""), f.String("nvml", "", "")
-		for _, ignored := range []string{"identity", "tier", "after", "gpus", "tick", "series", "spool"} {
+		for _, ignored := range []string{"identity", "tier", "after", "gpus", "tick", "series", "spool", "journal"} {
 			f.String(ignored, "", "")
 		}
 		f.Parse(os.Args[2:])

@@ -26,14 +26,37 @@ const (
 
 // Probe is gpu-probe as the configuration names it.
 type Probe struct {
-	Path string // the program
-	Root string // under which it reads /proc, /sys and /dev
-	NVML string // the library; "" is the linker's
-	Run  string // the run directory: identity cache, notes about stuck probes
+	Path    string // the program
+	Root    string // under which it reads /proc, /sys and /dev
+	NVML    string // the library; "" is the linker's
+	Run     string // the run directory: identity cache, notes about stuck probes
+	Journal string // journalctl; "" is never asked
 }
 
 // New returns the configured probe.
-func New(p config.Paths) Probe { return Probe{Path: p.Probe, Root: p.Root, NVML: p.NVML, Run: p.Run} }
+func New(p config.Paths) Probe {
+	return Probe{Path: p.Probe, Root: p.Root, NVML: p.NVML, Run: p.Run, Journal: journal(p)}
+}
+
+// journal is the configured journalctl; a simulated node's log is in no journal.
+func journal(p config.Paths) string {
+	if filepath.Clean(p.Root) != "/" {
+		return ""
+	}
+	return p.Journal
+}
+
+// journalNeeds is what must be left to the deadline for the probe to ask the
+// journal, should the kernel log have been overwritten: it gives it 2 s.
+const journalNeeds = 3 * time.Second
+
+func (p Probe) journalArgs(ctx context.Context) []string {
+	until, ok := ctx.Deadline()
+	if p.Journal == "" || ok && time.Until(until) < journalNeeds {
+		return nil
+	}
+	return []string{"--journal", p.Journal}
+}
 
 // Request is what is asked of the probe.
 type Request struct {
@@ -94,7 +117,7 @@ func (p Probe) read(ctx context.Context, req Request, c *collector) (gpu.Answer,
 	// Without it (somebody who is not root) the probe reads all the same, only
 	// without its cache.
 	_ = os.MkdirAll(p.Run, 0o755)
-	proc, err := start(p.Path, p.args(req.args()...)...)
+	proc, err := start(p.Path, p.args(append(req.args(), p.journalArgs(ctx)...)...)...)
 	if err != nil {
 		return gpu.AnswerNoProbe, err.Error()
 	}

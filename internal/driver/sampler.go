@@ -150,6 +150,9 @@ func startSampler(c config.Config) error {
 	if c.Paths.NVML != "" {
 		args = append(args, "--nvml", c.Paths.NVML)
 	}
+	if j := journal(c.Paths); j != "" {
+		args = append(args, "--journal", j)
+	}
 	cmd := exec.Command(c.Paths.Probe, args...)
 	cmd.Env, cmd.Dir = []string{}, "/"
 	cmd.Stderr = log

@@ -84,6 +84,10 @@ func (l *KernelLog) Close() error { return unix.Close(l.fd) }
 // the first Next, and only with a number of this boot.
 func (l *KernelLog) SeekAfter(seq uint64) { l.next = seq + 1 }
 
+// SeekTime tells when the record given to SeekAfter was written, in microseconds
+// since boot, so that an Overrun right behind it has a beginning.
+func (l *KernelLog) SeekTime(usec uint64) { l.usec = usec }
+
 // LastSeq returns the number of the last record passed, and false before the
 // first. Give it to SeekAfter next time.
 func (l *KernelLog) LastSeq() (uint64, bool) {

@@ -8,8 +8,9 @@ import (
 )
 
 // maxDistinct bounds how many different events are kept; ten thousand lines of
-// one teardown are a single one.
-const maxDistinct = 512
+// one teardown are a single one. With the bounds on their texts they fit into one
+// line of the probe.
+const maxDistinct = 320
 
 // Collector joins like events as they come: the same card, code and demand.
 // The zero value is ready.

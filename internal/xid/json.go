@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gpuhooks/internal/host"
 )
 
 // entry is what log lines in JSON are known to hold: the journal's
@@ -82,4 +84,27 @@ func jsonText(s string) (message, stamp string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// JournalRecord reads an entry of `journalctl -k -o json` as the kernel log's
+// record that it was, but for its number. MonotonicUsec is the kernel's own time.
+func JournalRecord(line []byte, boot time.Time) (host.KernelRecord, bool) {
+	var j struct {
+		Message   field `json:"MESSAGE"`
+		Transport field `json:"_TRANSPORT"`
+		Facility  field `json:"SYSLOG_FACILITY"`
+		Source    field `json:"_SOURCE_MONOTONIC_TIMESTAMP"`
+	}
+	if json.Unmarshal(line, &j) != nil || j.Transport != "" && j.Transport != "kernel" {
+		return host.KernelRecord{}, false
+	}
+	usec, err := strconv.ParseUint(string(j.Source), 10, 62)
+	if err != nil {
+		return host.KernelRecord{}, false
+	}
+	r := host.KernelRecord{MonotonicUsec: usec, Time: boot.Add(time.Duration(usec) * time.Microsecond), Text: string(j.Message)}
+	if j.Facility != "" && j.Facility != "0" {
+		r.Facility = 1 // a program's: it raises nothing
+	}
+	return r, true
 }

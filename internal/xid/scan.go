@@ -13,8 +13,13 @@ type Batch struct {
 	Events  []Event         // collapsed
 	LastSeq uint64          // give it to SeekAfter next time; 0 before any record
 	Lost    uint64          // records overwritten unread, or events beyond all bounds: Events is incomplete
+	Gaps    []host.Overrun  // where records were lost, the latest few
+	Last    uint64          // time of the last record in microseconds since boot; 0 when none was read
 	Loaded  gpu.Opt[uint64] // number of the record with which the driver was last loaded
 }
+
+// maxGaps bounds how many gaps of one Scan are told apart.
+const maxGaps = 4
 
 // Scan reads a log to its present end. Use the same Parser for the next Scan of
 // the same log: messages of several records may lie across.
@@ -33,6 +38,7 @@ func Scan(log *host.KernelLog, p *Parser) (Batch, error) {
 			continue
 		case errors.As(err, &over):
 			b.Lost += over.Lost
+			b.Gaps = append(b.Gaps[max(0, len(b.Gaps)-maxGaps+1):], *over)
 			continue
 		case errors.Is(err, io.EOF):
 			err = nil
@@ -40,6 +46,7 @@ func Scan(log *host.KernelLog, p *Parser) (Batch, error) {
 		b.Events = c.Events()
 		b.Lost += uint64(c.Dropped())
 		b.LastSeq, _ = log.LastSeq()
+		b.Last = log.LastTime()
 		b.Loaded = p.Loaded()
 		return b, err
 	}
