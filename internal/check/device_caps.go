@@ -31,22 +31,48 @@ var deviceCaps = Check{
 			return []Finding{{Outcome: Skip, Text: "no MIG instance is known"}}
 		}
 		var out []Finding
-		for _, minor := range in.Expected.Caps {
-			if !slices.Contains(p.CapMinors, minor) {
-				owner, what := capOwner(in, minor)
-				out = append(out, Finding{Outcome: Fail, GPU: owner, Text: fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d of gres.conf%s is missing", minor, what)})
+		miss := func(outcome Outcome, minor int, from string) {
+			if slices.Contains(p.CapMinors, minor) {
+				return
 			}
+			owner, what := capOwner(in, minor)
+			if judgedCard(in, owner) {
+				out = append(out, Finding{Outcome: outcome, GPU: owner, Text: fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d%s%s is missing", minor, from, what)})
+			}
+		}
+		for _, minor := range in.Expected.Caps {
+			miss(Fail, minor, " of gres.conf")
 		}
 		for _, c := range p.Caps {
-			if slices.Contains(p.CapMinors, c.Minor) || slices.Contains(in.Expected.Caps, c.Minor) {
-				continue
+			if !slices.Contains(in.Expected.Caps, c.Minor) {
+				miss(Warn, c.Minor, "") // the driver's tools make it when it is first used
 			}
-			// The driver's tools make it when it is first used.
-			owner, what := capOwner(in, c.Minor)
-			out = append(out, Finding{Outcome: Warn, GPU: owner, Text: fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d%s is missing", c.Minor, what)})
 		}
-		return slices.DeleteFunc(out, func(f Finding) bool { return !judgedCard(in, f.GPU) })
+		return oneEach(out)
 	},
+}
+
+// oneEach leaves one finding for each card and outcome, which counts the others.
+func oneEach(all []Finding) []Finding {
+	var out []Finding
+	var more []int
+	for _, f := range all {
+		i := slices.IndexFunc(out, func(o Finding) bool {
+			same := o.GPU == nil && f.GPU == nil || o.GPU != nil && f.GPU != nil && o.GPU.PCI == f.GPU.PCI
+			return same && o.Outcome == f.Outcome
+		})
+		if i < 0 {
+			out, more = append(out, f), append(more, 0)
+			continue
+		}
+		more[i]++
+	}
+	for i, n := range more {
+		if n > 0 {
+			out[i].Text += fmt.Sprintf(", and %d more", n)
+		}
+	}
+	return out
 }
 
 // capOwner says whose capability device N is.

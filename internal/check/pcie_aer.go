@@ -63,11 +63,11 @@ func judgeAER(who string, delta gpu.Counters, over time.Duration, limit float64)
 	ago := over.Round(time.Second)
 	switch rate := hourly(corrected, over); {
 	case fatal > 0:
-		return Finding{Outcome: Fail, Text: fmt.Sprintf("%s reported %d fatal PCIe errors in %s", who, fatal, ago)}
+		return Finding{Outcome: Fail, Text: fmt.Sprintf("%s reported fatal PCIe errors: %d in %s", who, fatal, ago)}
 	case nonFatal > 0:
-		return Finding{Outcome: Warn, Text: fmt.Sprintf("%s reported %d non-fatal PCIe errors in %s", who, nonFatal, ago)}
+		return Finding{Outcome: Warn, Text: fmt.Sprintf("%s reported non-fatal PCIe errors: %d in %s", who, nonFatal, ago)}
 	case limit > 0 && rate > limit:
-		return Finding{Outcome: Warn, Text: fmt.Sprintf("%s reported %d corrected PCIe errors in %s, %.0f an hour", who, corrected, ago, rate)}
+		return Finding{Outcome: Warn, Text: fmt.Sprintf("%s reported corrected PCIe errors: %d in %s, %.0f an hour", who, corrected, ago, rate)}
 	}
 	return Finding{Outcome: Pass}
 }

@@ -110,7 +110,7 @@ func TestDeviceCaps(t *testing.T) {
 		{"missing, gres.conf names it", all(mig, lacks, named), []string{"fail GPU-0: /dev/nvidia-caps/nvidia-cap427 of gres.conf (GPU instance 2, compute instance 0) is missing"}},
 		{"missing, shown by the driver only", all(mig, lacks), []string{"warn GPU-0: /dev/nvidia-caps/nvidia-cap427 (GPU instance 2, compute instance 0) is missing"}},
 		{"gres.conf names one that does not exist", named, []string{
-			"fail node: /dev/nvidia-caps/nvidia-cap426 of gres.conf is missing", "fail node: /dev/nvidia-caps/nvidia-cap427 of gres.conf is missing"}},
+			"fail node: /dev/nvidia-caps/nvidia-cap426 of gres.conf is missing, and 1 more"}},
 		{"could not be read", all(mig, hostFaulty("nvidia-caps: devices")), []string{"error node: nvidia-caps: devices: timeout (code 0): no answer in time"}},
 		{"no driver", all(mig, lacks, func(in *Input) { in.Node.Presence.ModuleLoaded = gpu.Some(false) }), []string{"skip node: the driver is not loaded"}},
 		unread(),
@@ -167,17 +167,17 @@ func TestPCIeAER(t *testing.T) {
 		in.Memory.Last["00000000:20:00.0"] = b
 	}
 	runTests(t, pcieAER, []test{
-		{"fatal", more(gpu.AERFatal, 1), []string{"fail GPU-1: the card reported 1 fatal PCIe errors in 1h0m0s"}},
-		{"non-fatal", more(gpu.AERNonFatal, 2), []string{"warn GPU-1: the card reported 2 non-fatal PCIe errors in 1h0m0s"}},
-		{"many corrected", more(gpu.AERCorrectable, 1001), []string{"warn GPU-1: the card reported 1001 corrected PCIe errors in 1h0m0s, 1001 an hour"}},
+		{"fatal", more(gpu.AERFatal, 1), []string{"fail GPU-1: the card reported fatal PCIe errors: 1 in 1h0m0s"}},
+		{"non-fatal", more(gpu.AERNonFatal, 2), []string{"warn GPU-1: the card reported non-fatal PCIe errors: 2 in 1h0m0s"}},
+		{"many corrected", more(gpu.AERCorrectable, 1001), []string{"warn GPU-1: the card reported corrected PCIe errors: 1001 in 1h0m0s, 1001 an hour"}},
 		{"some corrected", more(gpu.AERCorrectable, 1000), nil},
 		{"a burst between two looks by hand", all(minute, more(gpu.AERCorrectable, 80)), nil},
-		{"a storm between two looks by hand", all(minute, more(gpu.AERCorrectable, 90)), []string{"warn GPU-1: the card reported 90 corrected PCIe errors in 1m0s, 1080 an hour"}},
+		{"a storm between two looks by hand", all(minute, more(gpu.AERCorrectable, 90)), []string{"warn GPU-1: the card reported corrected PCIe errors: 90 in 1m0s, 1080 an hour"}},
 		{"at the port", onPCI(1, func(d *gpu.PCIDevice) {
 			s := d.Slot.Or(gpu.PCISlot{})
 			s.AER = gpu.Counters{gpu.AERFatal: 1}
 			d.Slot = gpu.Some(s)
-		}), []string{"fail GPU-1: the port 00000000:21:00.0 reported 1 fatal PCIe errors in 1h0m0s"}},
+		}), []string{"fail GPU-1: the port 00000000:21:00.0 reported fatal PCIe errors: 1 in 1h0m0s"}},
 		{"never looked before", all(more(gpu.AERFatal, 1), func(in *Input) { clear(in.Memory.Last) }), []string{"skip node: no earlier look to compare with"}},
 		{"without AER", func(in *Input) {
 			for i := range in.Node.Presence.PCI {
