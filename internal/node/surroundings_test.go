@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -57,7 +58,11 @@ func TestReadingWithoutHostIsNotShared(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	for _, host := range []bool{false, true, true, false} {
-		if _, _, err := s.share(ctx, wanted{host: host, maxAge: time.Minute, now: time.Now}, ask); err != nil {
+		_, _, written, err := s.share(ctx, wanted{host: host, maxAge: time.Minute, now: time.Now}, ask)
+		if written != nil {
+			err = errors.Join(err, <-written)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
