@@ -39,11 +39,16 @@ type hook struct {
 // runHook looks, drains, undrains and clears up. It returns 1 only if the node is
 // not fit for jobs.
 func runHook(env cli.Env, o options) int {
-	log := cli.NewLog(env)
 	budget := limit
 	if o.boot {
 		budget = bootLimit
 	}
+	return asHook(env, o, budget, func(c config.Config) looked { return look(env, c, o) })
+}
+
+// asHook does what follows from a look, within its budget, and whatever happens.
+func asHook(env cli.Env, o options, budget time.Duration, look func(config.Config) looked) int {
+	log := cli.NewLog(env)
 	return cli.Hook(log, budget, func(d *cli.Decision) int {
 		if config.Off(o.config) {
 			log.Infof("switched off: the file off lies beside %s", o.config)
@@ -65,7 +70,7 @@ func runHook(env cli.Env, o options) int {
 			return cli.OK
 		}
 		defer release()
-		h := hook{env: env, log: log, cfg: cfg, looked: look(env, cfg, o)}
+		h := hook{env: env, log: log, cfg: cfg, looked: look(cfg)}
 		return h.act(d, o)
 	})
 }

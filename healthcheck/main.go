@@ -5,7 +5,8 @@
 //	gpu-healthcheck [--config FILE] [--tier 0|1] [--boot] [--gpu GPU]... [--check CHECK]...
 //	                [--format text|json|csv] [--quiet] [--watch 5s]
 //	gpu-healthcheck list [--json]
-//	gpu-healthcheck explain [CHECK | xid N]
+//	gpu-healthcheck explain [CHECK | xid N | sxid N]
+//	gpu-healthcheck xid --file LOG [--json]
 //	gpu-healthcheck doctor [--json]
 //
 // Description:
@@ -117,7 +118,8 @@ EXIT STATUS
 	f.BoolVar(&o.quiet, "quiet", false, "print only what is not well")
 	f.DurationVar(&o.watch, "watch", 0, "look again after each `TIME` (5s), until interrupted")
 	o.fromCache.flags(f)
-	root.AddCommand(newList(env), newExplain(env, &o), newXID(env, &o), newDoctor(env, &o))
+	root.AddCommand(newList(env), newExplain(env, &o), newXID(env, &o), newDoctor(env, &o),
+		newAck(env, &o), newGate(env, &o), newHistory(env, &o))
 	return root
 }
 

@@ -78,7 +78,8 @@ func healthy() []driver.Line {
 		p.Proc = append(p.Proc, gpu.ProcGPU{Address: g.PCI, UUID: g.UUID, Minor: g.Minor})
 		out = append(out, driver.Line{GPU: &g})
 	}
-	return append(out, driver.Line{Done: &driver.Done{}})
+	host := gpu.Host{Clock: gpu.Some(gpu.Clock{Synchronised: true})}
+	return append(out, driver.Line{Host: &host}, driver.Line{Done: &driver.Done{}})
 }
 
 // lose makes card 1 fall off the bus.

@@ -33,17 +33,21 @@ func Digest(c config.Config) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
+// keep keeps a verdict of tier 1: less is none on the driver.
 func (s Store) keep(boot, digest string, v verdict.Verdict) error {
+	if v.Tier < 1 {
+		return nil
+	}
 	return writeJSON(s.path("verdict.json"), Cached{CachedSchema, boot, digest, v})
 }
 
 // Cached returns the last verdict on the whole node, if it is of this boot, by
 // this configuration and not older than maxAge.
-func (s Store) Cached(boot, digest string, now time.Time, maxAge time.Duration) (verdict.Verdict, bool) {
+func (s Store) Cached(boot, digest string, now time.Time, maxAge time.Duration) (Cached, bool) {
 	var c Cached
 	if readJSON(s.path("verdict.json"), &c) != nil || c.Schema != CachedSchema || digest == "" {
-		return verdict.Verdict{}, false
+		return Cached{}, false
 	}
 	age := now.Sub(c.Verdict.Time)
-	return c.Verdict, c.BootID == boot && c.Config == digest && age >= 0 && age <= maxAge
+	return c, c.BootID == boot && c.Config == digest && age >= 0 && age <= maxAge
 }

@@ -65,9 +65,10 @@ func Cards(faults []Fault, now time.Time) []Card {
 }
 
 func (c *Card) take(f Fault, now time.Time) {
-	serial := c.GPU.Serial
-	if c.GPU = *f.GPU; !c.GPU.Serial.IsSet() {
-		c.GPU.Serial = serial // a lost card does not tell it
+	before := c.GPU
+	c.GPU = *f.GPU
+	if c.GPU.Name = cmp.Or(c.GPU.Name, before.Name); !c.GPU.Serial.IsSet() {
+		c.GPU.Serial = before.Serial // a lost card tells neither
 	}
 	if f.GPU.PCI != "" && !slices.Contains(c.Slots, f.GPU.PCI) {
 		c.Slots = append(c.Slots, f.GPU.PCI)
@@ -88,3 +89,6 @@ func (c *Card) take(f Fault, now time.Time) {
 		}
 	}
 }
+
+// Is says whether that is this card, in whichever slot.
+func (c Card) Is(g gpu.Identity) bool { return sameCard(c.GPU, g) }

@@ -524,7 +524,7 @@ func TestUpdatesDoNotOverwriteOneAnother(t *testing.T) {
 func TestCached(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	if err := s.keep(boot, "abc", verdict.Verdict{Time: now, Outcome: check.Pass}); err != nil {
+	if err := s.keep(boot, "abc", verdict.Verdict{Time: now, Tier: 1, Outcome: check.Pass}); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
