@@ -20,6 +20,9 @@ func expected(gres slurmconf.NodeGres, detected []slurm.Entry, conf slurmconf.Co
 	var e check.Expected
 	for _, d := range gres.Devices() {
 		for _, f := range d.Files {
+			if c, ok := capOf(f); ok {
+				e.Caps = append(e.Caps, c)
+			}
 			m, ok := minorOf(f)
 			if !ok {
 				continue
@@ -72,6 +75,13 @@ func minorOf(file string) (int, bool) {
 
 // isCap says whether it is a MIG instance's …/nvidia-capN.
 func isCap(file string) bool { return strings.HasPrefix(path.Base(file), "nvidia-cap") }
+
+// capOf reads the N of …/nvidia-capN.
+func capOf(file string) (int, bool) {
+	digits, ok := strings.CutPrefix(path.Base(file), "nvidia-cap")
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && n >= 0
+}
 
 func migOn(n *gpu.Node) bool {
 	return slices.ContainsFunc(n.GPUs, func(g gpu.GPU) bool {

@@ -51,6 +51,7 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 		Memory: check.Memory{
 			Good:     map[string]gpu.Counters{},
 			Last:     l.Memory.last(),
+			Stuck:    l.Memory.Stuck,
 			Seen:     l.Memory.seen(n.Time),
 			NoAnswer: l.Memory.NoAnswer,
 			Hasty:    l.hasty(),
@@ -65,12 +66,12 @@ func (l *Look) input(only []string, jobs Jobs) check.Input {
 		Catalog: sync.OnceValue(l.catalogue),
 	}
 	in.Expected.JobCgroup = l.opt.JobCgroup
+	in.Memory.AppErrors = l.appErrors(l.Memory.AppErrors, in, jobs)
 	var err error
 	if in.Baseline, err = baseline.LoadIf(l.cfg.Paths.Baseline); err != nil {
 		in.Unusable = err.Error()
 		l.problem("the baseline", err)
 	}
-	in.Memory.AppErrors = l.appErrors(l.Memory.AppErrors, in, jobs)
 	for uuid, g := range l.Memory.GPUs {
 		if !g.Time.IsZero() {
 			in.Memory.Good[uuid] = g.Counters
@@ -150,6 +151,7 @@ func (m *Memory) learn(in check.Input, v verdict.Verdict, seq uint64) {
 	}
 	m.learnGPUs(in, bad, seq)
 	m.learnRates(in)
+	m.learnStuck(in)
 	if !bad[""] {
 		m.NodeSeq = max(m.NodeSeq, seq)
 	}

@@ -32,6 +32,7 @@ type Memory struct {
 	LastSeq    uint64          `json:"last_seq"`             // kernel log: somebody has read up to here
 	Rates      map[string]Rate `json:"rates,omitempty"`      // by GPU UUID, PCI address, "mlx5_0/1"
 	Strays     []Stray         `json:"strays,omitempty"`     // processes without a live job
+	Stuck      []check.Stuck   `json:"stuck,omitempty"`      // threads that wait inside the driver
 	NoAnswer   time.Time       `json:"no_answer,omitzero"`   // when a probe first did not answer, with no answer since
 	LastAnswer time.Time       `json:"last_answer,omitzero"` // of this driver load; zero: nobody has looked
 	Clean      Streak          `json:"clean,omitzero"`       // of whole-node looks

@@ -82,6 +82,9 @@ func (n *testNode) ask(ctx context.Context, req driver.Request) driver.Reading {
 	r := n.reading
 	r.Node.Time = n.now
 	r.Node.GPUs = slices.Clone(r.Node.GPUs)
+	if req.Host {
+		r.Node.Host = &gpu.Host{}
+	}
 	return r
 }
 
