@@ -36,12 +36,12 @@ func Scan(log *host.KernelLog, p *Parser) (Batch, error) {
 				c.Add(e)
 			}
 			continue
+		case errors.Is(err, io.EOF): // a sampler's every look ends here: no search by type first
+			err = nil
 		case errors.As(err, &over):
 			b.Lost += over.Lost
 			b.Gaps = append(b.Gaps[max(0, len(b.Gaps)-maxGaps+1):], *over)
 			continue
-		case errors.Is(err, io.EOF):
-			err = nil
 		}
 		b.Events = c.Events()
 		b.Lost += uint64(c.Dropped())
