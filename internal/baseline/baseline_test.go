@@ -225,7 +225,7 @@ func TestLoadIsStrict(t *testing.T) {
 		schema + "x": "baseline.toml:2: ",
 		schema + "[card.\"NVIDIA A10\"]\nvbois = [\"a\"]\n":      `baseline.toml:3: unknown key "card.\"NVIDIA A10\".vbois" (allowed here: count, vbios,`,
 		schema + "[card.a]\necc = \"yes\"\n":                     `card."a".ecc: "yes" is not one of ["on" "off"]`,
-		schema + "[card.a]\npcie_gen = -1\n":                     `card."a".pcie_gen: -1 is negative`,
+		schema + "[card.a]\npcie_gen = -1\n":                     `card."a": a number is negative`,
 		schema + "[card.a]\nnvlinks = \"many\"\n":                "nvlinks",
 		schema + "[port.\"mlx5_0/1\"]\nlayer = \"token ring\"\n": `port."mlx5_0/1".layer`,
 		schema + "[node]\ngpudirect = \"yes\"\n":                 "node.gpudirect",

@@ -31,7 +31,10 @@ func (d Difference) String() string {
 // Compare says in what a node is not as expected; checks see the same
 // differences one by one. The node must have answered for all of its cards.
 func Compare(b Baseline, n *gpu.Node) []Difference {
-	out := b.CompareNode(n)
+	out := slices.Concat(
+		b.CompareDriver(n), b.CompareConfCompute(n), differ("pci", "PCI addresses", strings.Join(b.Node.PCI, " "), strings.Join(addresses(n), " ")),
+		b.CompareCounts(n), b.compareHost(n.Host),
+	)
 	for i := range n.GPUs {
 		for _, item := range items {
 			if d, ok := b.CompareCard(&n.GPUs[i], item); ok && d != nil {
@@ -58,104 +61,44 @@ func (b Baseline) CompareCard(g *gpu.GPU, item Item) (*Difference, bool) {
 	return &Difference{Key: item.Key, GPU: &g.Identity, Label: item.Label, Want: strings.Join(want, " or "), Have: have}, true
 }
 
-// CompareNode judges what is no card's: the driver, how many cards of which kind,
-// confidential computing, and what surrounds them where that was read.
-func (b Baseline) CompareNode(n *gpu.Node) []Difference {
-	var out []Difference
-	differ := func(key, label, want string, have string) {
-		if want != "" && have != want {
-			out = append(out, Difference{Key: key, Label: label, Want: want, Have: have})
-		}
-	}
-	differ("driver", "driver", b.Node.Driver, n.Driver.Version.Or(""))
+// CompareDriver judges the driver's version.
+func (b Baseline) CompareDriver(n *gpu.Node) []Difference {
+	return differ("driver", "driver", b.Node.Driver, n.Driver.Version.Or(""))
+}
+
+// CompareConfCompute judges whether confidential computing is on.
+func (b Baseline) CompareConfCompute(n *gpu.Node) []Difference {
 	conf, known := n.Driver.ConfCompute.Get()
 	have := switched(conf.Enabled)
-	if !known && n.Driver.Version.IsSet() {
-		have = "off" // set where it is possible
+	if !known && !n.Driver.Version.IsSet() { // else it is not possible there
+		have = ""
 	}
-	differ("conf_compute", "confidential computing", b.Node.ConfCompute, have)
-	differ("pci", "PCI addresses", strings.Join(b.Node.PCI, " "), strings.Join(addresses(n), " "))
+	return differ("conf_compute", "confidential computing", b.Node.ConfCompute, have)
+}
+
+// CompareCounts judges how many cards of which kind there are.
+func (b Baseline) CompareCounts(n *gpu.Node) []Difference {
+	var out []Difference
 	cards := kinds(n)
-	for _, name := range slices.Sorted(maps.Keys(b.Cards)) {
-		if want := b.Cards[name].Count; want > 0 && cards[name] != want {
-			differ("count", "number of "+name, fmt.Sprint(want), fmt.Sprint(cards[name]))
+	for name := range b.Cards {
+		if _, ok := cards[name]; !ok {
+			cards[name] = 0
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cards)) {
-		if _, ok := b.Cards[name]; !ok && len(b.Cards) > 0 {
-			differ("count", "number of "+name, "0", fmt.Sprint(cards[name]))
-		}
-	}
-	if n.Host != nil {
-		return append(out, b.compareHost(n.Host)...)
-	}
-	return out
-}
-
-// compareHost judges the daemons, GPUDirect, the clock and the RDMA ports.
-func (b Baseline) compareHost(h *gpu.Host) []Difference {
-	var out []Difference
-	add := func(key, label, want, have string) {
-		if want != have {
-			out = append(out, Difference{Key: key, Label: label, Want: want, Have: have})
-		}
-	}
-	for _, d := range b.Node.Daemons {
-		if !slices.Contains(h.Daemons, d) {
-			add("daemons", d, "running", "stopped")
-		}
-	}
-	if want := b.Node.GPUDirect; want != "" && !gpuDirect(h, want) {
-		add("gpudirect", "GPUDirect", want, reach(h))
-	}
-	if b.Node.ClockSync {
-		if c, ok := h.Clock.Get(); !ok || !c.Synchronised {
-			add("clock_sync", "clock", "synchronised", map[bool]string{true: "not synchronised"}[ok])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(b.Ports)) {
-		add("port", name, b.Ports[name].String(), ports(h)[name].String())
-	}
-	return out
-}
-
-// String writes a port as "infiniband 400 Gb/s"; one that is not active is
-// "down".
-func (p Port) String() string {
-	if p.Layer == "" {
-		return "down"
-	}
-	return fmt.Sprintf("%s %g Gb/s", p.Layer, p.Rate)
-}
-
-// ports are the active ones, as a baseline names them.
-func ports(h *gpu.Host) map[string]Port {
-	out := map[string]Port{}
-	for _, p := range h.Ports {
-		if p.State == "active" {
-			out[fmt.Sprintf("%s/%d", p.Device, p.Port)] = Port{Layer: p.Layer, Rate: p.Rate.Or(0)}
+		c, expected := b.Cards[name]
+		if len(b.Cards) > 0 && (!expected || c.Count > 0) {
+			out = append(out, differ("count", "number of "+name, fmt.Sprint(c.Count), fmt.Sprint(cards[name]))...)
 		}
 	}
 	return out
 }
 
-// reach is by what GPUDirect works; "none" by nothing, "" is not known.
-func reach(h *gpu.Host) string {
-	d, ok := h.GPUDirect.Get()
-	switch {
-	case !ok:
-		return ""
-	case d.DMABuf:
-		return "dmabuf"
-	case d.Peermem:
-		return "peermem"
+func differ(key, label, want, have string) []Difference {
+	if want == "" || have == want {
+		return nil
 	}
-	return "none"
-}
-
-func gpuDirect(h *gpu.Host, want string) bool {
-	d, _ := h.GPUDirect.Get()
-	return want != "peermem" && d.DMABuf || want != "dmabuf" && d.Peermem
+	return []Difference{{Key: key, Label: label, Want: want, Have: have}}
 }
 
 func addresses(n *gpu.Node) []string {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
-	"strings"
 
 	"gpuhooks/internal/config"
 )
@@ -36,36 +36,30 @@ func LoadIf(path string) (Baseline, error) {
 	return b, err
 }
 
-// validate reports every value that cannot be meant.
+// validate reports what cannot be meant.
 func (b Baseline) validate() error {
 	if b.Schema != Schema {
 		return fmt.Errorf("schema: %q is not %q", b.Schema, Schema)
 	}
-	oneOf := func(key, got string, allowed ...string) error {
+	var errs []error
+	oneOf := func(key, got string, allowed ...string) {
 		if got != "" && !slices.Contains(allowed, got) {
-			return fmt.Errorf("%s: %q is not one of %q", key, got, allowed)
-		}
-		return nil
-	}
-	errs := []error{
-		oneOf("node.gpudirect", b.Node.GPUDirect, "peermem", "dmabuf", "any"),
-		oneOf("node.conf_compute", b.Node.ConfCompute, "on", "off"),
-	}
-	for name, c := range b.Cards {
-		key := fmt.Sprintf("card.%q.", name)
-		errs = append(errs, oneOf(key+"ecc", c.ECC, "on", "off"), oneOf(key+"mig", c.MIG, "on", "off"), oneOf(key+"persistence", c.Persistence, "on", "off"))
-		for field, n := range map[string]float64{
-			"count": float64(c.Count), "pcie_gen": float64(c.PCIeGen), "pcie_width": float64(c.PCIeWidth), "nvlinks": float64(c.NVLinks.Or(0)),
-			"power_limit_watts": c.PowerLimit, "sm_clock_limit_mhz": float64(c.SMClock),
-		} {
-			if !(n >= 0) {
-				errs = append(errs, fmt.Errorf("%s%s: %g is negative", key, field, n))
-			}
+			errs = append(errs, fmt.Errorf("%s: %q is not one of %q", key, got, allowed))
 		}
 	}
-	for name, p := range b.Ports {
-		errs = append(errs, oneOf(fmt.Sprintf("port.%q.layer", name), p.Layer, "infiniband", "ethernet"))
+	oneOf("node.gpudirect", b.Node.GPUDirect, "peermem", "dmabuf", "any")
+	oneOf("node.conf_compute", b.Node.ConfCompute, "on", "off")
+	for _, name := range slices.Sorted(maps.Keys(b.Cards)) {
+		c, key := b.Cards[name], fmt.Sprintf("card.%q.", name)
+		oneOf(key+"ecc", c.ECC, "on", "off")
+		oneOf(key+"mig", c.MIG, "on", "off")
+		oneOf(key+"persistence", c.Persistence, "on", "off")
+		if !(min(float64(min(c.Count, c.PCIeGen, c.PCIeWidth, c.NVLinks.Or(0), c.SMClock)), c.PowerLimit) >= 0) {
+			errs = append(errs, fmt.Errorf("%s: a number is negative", key[:len(key)-1]))
+		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	for _, name := range slices.Sorted(maps.Keys(b.Ports)) {
+		oneOf(fmt.Sprintf("port.%q.layer", name), b.Ports[name].Layer, "infiniband", "ethernet")
+	}
 	return errors.Join(errs...)
 }

@@ -19,6 +19,6 @@ var baselineFile = Check{
 		case !in.Answered():
 			return []Finding{{Outcome: Error, Text: "the driver did not answer for all GPUs"}}
 		}
-		return nodeByBaseline(in, "count")
+		return asFindings(in.Baseline.CompareCounts(&in.Node))
 	},
 }

@@ -20,7 +20,7 @@ var confCompute = Check{
 			out = append(out, Finding{Outcome: Warn, Text: "confidential computing is in DevTools mode: nothing is confidential"})
 		}
 		if in.Node.Driver.Version.IsSet() {
-			for _, f := range nodeByBaseline(in, "conf_compute") {
+			for _, f := range asFindings(in.Baseline.CompareConfCompute(&in.Node)) {
 				f.Outcome = Warn
 				out = append(out, f)
 			}

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 	"strings"
 
 	"gpuhooks/internal/baseline"
@@ -36,13 +35,10 @@ func byBaseline(in Input, g *gpu.GPU, keys ...string) Finding {
 	return Finding{Outcome: Pass}
 }
 
-// nodeByBaseline judges those items of the node that the baseline names.
-func nodeByBaseline(in Input, keys ...string) []Finding {
+// asFindings makes findings of what differs from the baseline about the node.
+func asFindings(differences []baseline.Difference) []Finding {
 	var out []Finding
-	for _, d := range in.Baseline.CompareNode(&in.Node) {
-		if !slices.Contains(keys, d.Key) {
-			continue
-		}
+	for _, d := range differences {
 		f := Finding{Outcome: Fail, Text: "not as the baseline expects: " + d.String()}
 		if d.Have == "" {
 			f.Outcome = Error

@@ -14,7 +14,7 @@ var versions = Check{
 		Cure: "Bring the node to the version of the others, or the baseline to the new one (gpu-healthcheck baseline learn).",
 	},
 	Run: func(in Input) []Finding {
-		out := nodeByBaseline(in, "driver")
+		out := asFindings(in.Baseline.CompareDriver(&in.Node))
 		return append(out, each(in, func(g *gpu.GPU) Finding { return byBaseline(in, g, "vbios", "inforom", "gsp") })...)
 	},
 }
