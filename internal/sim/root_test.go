@@ -75,6 +75,80 @@ func TestRootMatchesTheScenario(t *testing.T) {
 	read("dev/nvidia3")
 }
 
+// The bus is laid out as the kernel does it: the directory of a card lies in
+// that of the port above it, and a card that is asleep shows a slower link.
+func TestBus(t *testing.T) {
+	n, err := sim.NewNode(t.TempDir(), "l40s-idle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Set("gpu.0.aer.correctable=7", "gpu.0.slot.aer.fatal=2", "gpu.1.aer=none", "gpu.2.pcie.slot=none",
+		"gpu.3.pcie.slot=0000:c0:03.1", "gpu.3.pcie.slot.gen=3", "gpu.3.pcie.slot.width=8"); err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string) string {
+		b, err := os.ReadFile(filepath.Join(n.Root(), "sys/bus/pci/devices", path))
+		if err != nil {
+			return "none"
+		}
+		return string(b)
+	}
+	for device, want := range map[string]string{
+		"0000:01:00.0": "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0",
+		"0000:00:01.0": "../../../devices/pci0000:00/0000:00:01.0",
+		"0000:81:00.0": "../../../devices/pci0000:80/0000:81:00.0",
+		"0000:c1:00.0": "../../../devices/pci0000:c0/0000:c0:03.1/0000:c1:00.0",
+	} {
+		if got, err := os.Readlink(filepath.Join(n.Root(), "sys/bus/pci/devices", device)); got != want {
+			t.Errorf("%s leads to %q, want %q: %v", device, got, want, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"0000:01:00.0/current_link_speed":  "2.5 GT/s PCIe\n",
+		"0000:01:00.0/max_link_speed":      "16.0 GT/s PCIe\n",
+		"0000:00:01.0/max_link_speed":      "16.0 GT/s PCIe\n",
+		"0000:00:01.0/class":               "0x060400\n",
+		"0000:c0:03.1/max_link_speed":      "8.0 GT/s PCIe\n",
+		"0000:c0:03.1/max_link_width":      "8\n",
+		"0000:01:00.0/aer_dev_correctable": "TOTAL_ERR_COR 7\n",
+		"0000:01:00.0/aer_dev_fatal":       "TOTAL_ERR_FATAL 0\n",
+		"0000:00:01.0/aer_dev_fatal":       "TOTAL_ERR_FATAL 2\n",
+		"0000:00:01.0/aer_dev_nonfatal":    "TOTAL_ERR_NONFATAL 0\n",
+		"0000:41:00.0/aer_dev_correctable": "none",
+		"0000:40:01.0/aer_dev_correctable": "none",
+	} {
+		if got := read(path); !strings.HasSuffix(got, want) {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if err := n.Set("gpu.0.absent=true"); err != nil {
+		t.Fatal(err)
+	}
+	if read("0000:01:00.0/vendor") != "none" || read("0000:00:01.0/vendor") != "0x8086\n" {
+		t.Error("the port goes with its card, or the card stays")
+	}
+}
+
+// The devices of MIG instances can be missing, as before nvidia-modprobe ran.
+func TestCapabilityDevicesCanBeMissing(t *testing.T) {
+	n, err := sim.NewNode(t.TempDir(), "dgx-a100-mig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := filepath.Join(n.Root(), "dev/nvidia-caps/nvidia-cap427")
+	for _, want := range []bool{true, false, true} {
+		if err := n.Set("gpu.0.mig.device_nodes=" + map[bool]string{true: "true", false: "false"}[want]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(node); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", node, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(n.Root(), "proc/driver/nvidia/capabilities/gpu3/mig/gi2/ci0/access")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKernelLog(t *testing.T) {
 	n, err := sim.NewNode(t.TempDir(), "dgx-h100")
 	if err != nil {
