@@ -50,7 +50,7 @@ func readKernel(fs host.FS, after uint64, cards []gpu.ProcGPU, now time.Time) ke
 		k.Fault = kmsgFault(err)
 	}
 	xid.Assign(b.Events, xid.UUIDs(cards, nil))
-	k.Events, k.Lost, k.Loaded, k.gaps, k.last = b.Events, b.Lost, b.Loaded, b.Gaps, b.Last
+	k.Events, k.Lost, k.Loaded, k.Probed, k.gaps, k.last = b.Events, b.Lost, b.Loaded, b.Probed, b.Gaps, b.Last
 	k.LastSeq = max(b.LastSeq, after)
 	return k
 }

@@ -46,6 +46,8 @@ type Kernel struct {
 	Lost    uint64      `json:"lost"`     // records overwritten before they were read: events are incomplete
 	Fault   *gpu.Fault  `json:"fault,omitempty"`
 
+	Probed map[string]uint64 `json:"probed,omitempty"` // record with which the driver last took each NVSwitch in, by address: SXids before it are void
+
 	Loaded gpu.Opt[uint64] `json:"loaded,omitzero"` // record with which the driver was loaded, if after the first one read: events before it are void
 }
 

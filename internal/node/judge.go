@@ -103,7 +103,7 @@ func (l *Look) kernel() check.Kernel {
 	case k.Fault != nil:
 		return check.Kernel{Why: k.Fault.Error()}
 	}
-	live := xid.Window{Boot: l.BootID, Loaded: k.Loaded}.Live(k.Events)
+	live := xid.Window{Boot: l.BootID, Loaded: k.Loaded, Probed: k.Probed}.Live(k.Events)
 	out := check.Kernel{Read: true, Events: l.Memory.events(live, &l.Reading.Node)}
 	if l.Memory.LastSeq > 0 && !l.again {
 		out.Lost = k.Lost

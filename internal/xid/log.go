@@ -73,7 +73,7 @@ func (l *Log) Add(line []byte) (Line, bool) {
 func (l *Log) Lines() int { return l.number }
 
 // Window says which of the log's events later lines have cancelled.
-func (l *Log) Window() Window { return Window{Loaded: l.parser.Loaded()} }
+func (l *Log) Window() Window { return Window{Loaded: l.parser.Loaded(), Probed: l.parser.Probed()} }
 
 // clean makes foreign text fit for one line of a log or terminal.
 func clean(s string) string { return cleanTo(s, maxText) }

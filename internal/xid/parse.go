@@ -2,6 +2,7 @@ package xid
 
 import (
 	"bytes"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,7 @@ type Parser struct {
 	lost   lostCard // of a "The NVIDIA GPU …" that may turn out to have fallen off the bus
 	ttl    int      // how many more of the driver's records may finish it
 	loaded gpu.Opt[uint64]
+	probed map[string]uint64 // NVSwitches, by address
 
 	printed Printed // of the last event
 }
@@ -49,12 +51,28 @@ func (p *Parser) Add(r host.KernelRecord) (Event, bool) {
 // what it said of a GPU before that no longer holds.
 func (p *Parser) Loaded() gpu.Opt[uint64] { return p.loaded }
 
-// loading notices that the driver is loaded.
+// loading notices that the driver is loaded, or takes an NVSwitch in.
 func (p *Parser) loading(text string, seq uint64) {
 	if strings.HasPrefix(text, "NVRM: loading NVIDIA UNIX ") {
 		p.loaded = gpu.Some(seq)
 	}
+	if rest, ok := strings.CutPrefix(text, "nvidia-nvswitch: Probing device "); ok {
+		word, _, _ := strings.Cut(rest, ",")
+		if pci := host.BusID(word); pci != "" && len(p.probed) < maxSwitches {
+			if p.probed == nil {
+				p.probed = map[string]uint64{}
+			}
+			p.probed[pci] = seq
+		}
+	}
 }
+
+// maxSwitches bounds how many NVSwitches are told apart.
+const maxSwitches = 64
+
+// Probed are the numbers of the records with which the driver last took an
+// NVSwitch in, by its address: what was said of it before was cured by a reset.
+func (p *Parser) Probed() map[string]uint64 { return maps.Clone(p.probed) }
 
 // text looks at the kernel's own text, without any log's prefix.
 func (p *Parser) text(s string) (Event, bool) {

@@ -10,12 +10,13 @@ import (
 
 // Batch is what a kernel log held since the last Scan.
 type Batch struct {
-	Events  []Event         // collapsed
-	LastSeq uint64          // give it to SeekAfter next time; 0 before any record
-	Lost    uint64          // records overwritten unread, or events beyond all bounds: Events is incomplete
-	Gaps    []host.Overrun  // where records were lost, the latest few
-	Last    uint64          // time of the last record in microseconds since boot; 0 when none was read
-	Loaded  gpu.Opt[uint64] // number of the record with which the driver was last loaded
+	Events  []Event           // collapsed
+	LastSeq uint64            // give it to SeekAfter next time; 0 before any record
+	Lost    uint64            // records overwritten unread, or events beyond all bounds: Events is incomplete
+	Gaps    []host.Overrun    // where records were lost, the latest few
+	Last    uint64            // time of the last record in microseconds since boot; 0 when none was read
+	Probed  map[string]uint64 // NVSwitches that the driver took in: Parser.Probed
+	Loaded  gpu.Opt[uint64]   // number of the record with which the driver was last loaded
 }
 
 // maxGaps bounds how many gaps of one Scan are told apart.
@@ -47,7 +48,7 @@ func Scan(log *host.KernelLog, p *Parser) (Batch, error) {
 		b.Lost += uint64(c.Dropped())
 		b.LastSeq, _ = log.LastSeq()
 		b.Last = log.LastTime()
-		b.Loaded = p.Loaded()
+		b.Loaded, b.Probed = p.Loaded(), p.Probed()
 		return b, err
 	}
 }

@@ -62,6 +62,7 @@ func TestScan(t *testing.T) {
 		"NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=python3, Ch 00000008",
 		"user:NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",
 		"NVRM: Xid (PCI:0000:3b:00): 31, pid=8, name=python3, Ch 00000009",
+		"nvidia-nvswitch: Probing device 0000:06:00.0, Vendor Id = 0x10de, Device Id = 0x22a3, Class = 0x68000",
 		"NVRM: The NVIDIA GPU 0000:9b:00.0",
 	)
 	var p Parser
@@ -72,8 +73,8 @@ func TestScan(t *testing.T) {
 	if got, want := codes(b.Events), []string{"xid 31 x2"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
-	if b.LastSeq != 5 || b.Lost != 0 || b.Loaded != gpu.Some[uint64](1) {
-		t.Errorf("last %d, lost %d, loaded %v; want 5, 0, 1", b.LastSeq, b.Lost, b.Loaded)
+	if b.LastSeq != 6 || b.Probed["00000000:06:00.0"] != 5 || len(b.Probed) != 1 || b.Lost != 0 || b.Loaded != gpu.Some[uint64](1) {
+		t.Errorf("last %d, lost %d, loaded %v; want 6, 0, 1", b.LastSeq, b.Lost, b.Loaded)
 	}
 	if e := b.Events[0]; e.Seq != 2 || e.Last != 4 || e.Until.Sub(e.First) != 2*time.Second || e.PID != gpu.Some(7) {
 		t.Errorf("joined as %+v", e)
@@ -85,7 +86,7 @@ func TestScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.Events) != 1 || b.Events[0].Kind != KindFallen || b.Events[0].PCI != "00000000:9B:00.0" || b.Events[0].Seq != 8 {
+	if len(b.Events) != 1 || b.Events[0].Kind != KindFallen || b.Events[0].PCI != "00000000:9B:00.0" || b.Events[0].Seq != 9 {
 		t.Errorf("then %+v, want GPU 9B fallen", b.Events)
 	}
 }

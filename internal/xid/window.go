@@ -13,6 +13,7 @@ type Window struct {
 	Boot   string               // present boot: what is marked with another one does not count
 	After  gpu.Opt[uint64]      // number of the last record that a good look of this boot has judged
 	Loaded gpu.Opt[uint64]      // number of the record with which the driver was loaded (Parser.Loaded)
+	Probed map[string]uint64    // numbers of the records with which NVSwitches were taken in, by address (Parser.Probed)
 	Resets map[string]time.Time // when a GPU was last reset, by PCI bus id or UUID
 }
 
@@ -44,7 +45,8 @@ func (w Window) here(e Event) bool { return e.Boot == "" || w.Boot == "" || e.Bo
 func (w Window) judged(e Event) bool {
 	after, ok := w.After.Get()
 	loaded, reloaded := w.Loaded.Get()
-	return ok && e.Last <= after || reloaded && e.Last < loaded
+	probed, taken := w.Probed[e.PCI]
+	return ok && e.Last <= after || reloaded && e.Last < loaded || taken && e.Kind == KindSXID && e.Last < probed
 }
 
 func (w Window) reset(e Event) bool {

@@ -45,6 +45,10 @@ func TestWindow(t *testing.T) {
 		{"none of another GPU, before it", Window{}, append([]Event{at(5, elsewhere(recoverTo(0)))}, events...), []uint64{5, 10, 20, 30}},
 		{"a later recommendation replaces", Window{}, []Event{at(1, recoverTo(2)), at(2, recoverTo(1)), at(3, xidEvent(31))}, []uint64{2, 3}},
 		{"reset wanted again after none", Window{}, []Event{at(1, recoverTo(1)), at(2, recoverTo(0)), at(3, recoverTo(1))}, []uint64{3}},
+		{"NVSwitch taken in again", Window{Probed: map[string]uint64{"00000000:06:00.0": 15}}, []Event{
+			at(10, Event{Kind: KindSXID, PCI: "00000000:06:00.0"}), at(11, Event{Kind: KindSXID, PCI: "00000000:07:00.0"}),
+			at(12, Event{Kind: KindXID, Code: 79, PCI: "00000000:06:00.0"}), at(20, Event{Kind: KindSXID, PCI: "00000000:06:00.0"}),
+		}, []uint64{11, 12, 20}},
 		{"another boot", Window{Boot: "b"}, []Event{inBoot("a", at(1, xidEvent(79))), inBoot("b", at(2, xidEvent(79))), at(3, xidEvent(79))}, []uint64{2, 3}},
 		{"another boot's none cancels nothing", Window{Boot: "b"}, []Event{at(1, xidEvent(79)), inBoot("a", at(2, recoverTo(0)))}, []uint64{1}},
 	} {
