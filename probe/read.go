@@ -112,7 +112,7 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	asked := make(chan bool)
 	out.guard("kernel log", func() { o.kernelLog(fs, boot, presence.Proc, out, start, asked) })
 	if o.tier > 0 {
-		l := &look{fs: fs, o: o, out: out, presence: presence, bootID: boot}
+		l := newLook(fs, o, out, presence, boot) // NVML's start takes longer
 		out.guard("nvml", func() { l.run(<-opened) })
 	}
 	waitForHost(surrounded, start)
@@ -132,8 +132,11 @@ type look struct {
 	o        readOptions
 	out      *lines
 	presence gpu.Presence
-	bootID   string
 	known    identities
+}
+
+func newLook(fs host.FS, o readOptions, out *lines, presence gpu.Presence, bootID string) *look {
+	return &look{fs: fs, o: o, out: out, presence: presence, known: loadIdentities(o.identity, bootID, presence.DriverLoad)}
 }
 
 // run reads the driver and all GPUs, in parallel, and returns them in NVML order.
@@ -153,7 +156,6 @@ func (l *look) run(o opening) (gpu.Driver, []gpu.GPU) {
 	for _, f := range faults {
 		l.out.fault(f)
 	}
-	l.known = loadIdentities(l.o.identity, l.bootID, l.presence.DriverLoad)
 	n := d.Count.Or(0)
 	if slow {
 		// A goroutine in a driver call holds a processor until the runtime notices;
@@ -263,7 +265,7 @@ func printInventory(fs host.FS, o readOptions, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
-	l := &look{fs: fs, o: o, out: &lines{to: null}, presence: fs.Presence(), bootID: boot}
+	l := newLook(fs, o, &lines{to: null}, fs.Presence(), boot)
 	node := gpu.Node{BootID: boot, Presence: l.presence}
 	node.Driver, node.GPUs = l.run(opening{library: library})
 	caps, err := fs.MIGMinors()

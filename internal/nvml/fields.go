@@ -137,7 +137,7 @@ func readFields(d nvml.Device, id gpu.Identity, a *answers) fieldValues {
 			add(f.id, link)
 		}
 	}
-	values := fieldValues{}
+	values := make(fieldValues, len(ask))
 	if ret := d.GetFieldValues(ask); !a.ok("nvmlDeviceGetFieldValues", ret) {
 		return values
 	}
@@ -165,7 +165,7 @@ func (f fieldValues) get(id uint32) (uint64, bool) {
 
 // counters turns the field values into counters.
 func (f fieldValues) counters(id gpu.Identity) gpu.Counters {
-	c := gpu.Counters{}
+	c := make(gpu.Counters, 2*len(counterFields))
 	for _, k := range counterFields {
 		if v, ok := f.get(k.id); ok {
 			c[k.counter] = v
