@@ -34,6 +34,7 @@ type hook struct {
 	log *cli.Log
 	cfg config.Config
 	looked
+	braked bool // the node would be drained, but too many others are
 }
 
 // runHook looks, drains, undrains and clears up. It returns 1 only if the node is
@@ -98,6 +99,7 @@ func (h *hook) act(d *cli.Decision, o options) int {
 	if _, err := h.env.Stdout.Write(b.Bytes()); err != nil {
 		h.log.Warnf("%v", err)
 	}
+	h.export()
 	h.sweep()
 	h.learnSlurm()
 	h.learnDevices()

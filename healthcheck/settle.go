@@ -58,6 +58,7 @@ func (h *hook) drain() bool {
 	for _, text := range r.Texts {
 		h.log.Errorf("%s", text)
 	}
+	h.braked = !r.Refuses()
 	return r.Refuses()
 }
 

@@ -3,7 +3,7 @@
 //	slurm_gpu_job     one line per GPU of a run, with every field of the record
 //	slurm_gpu_event   one line per event of a run
 //	slurm_gpu_sample  the thinned series of a run
-//	slurm_gpu_health  one line per GPU at a look
+//	slurm_gpu_health  at a look one line about the node, one per GPU, one per check
 //
 // Tags are few and bounded; job id, user and the like are fields. A value that
 // is not known is absent. A field never changes its type.
@@ -85,8 +85,13 @@ func (e *encoder) text(key, v string) {
 }
 
 // float adds a number with at most six decimals, unless it is none.
-func (e *encoder) float(key string, v float64) {
-	if value, ok := lineprotocol.FloatValue(math.Round(v*1e6) / 1e6); ok {
+func (e *encoder) float(key string, v float64) { e.rounded(key, v, 1e6) }
+
+// nanos adds a time in seconds to the nanosecond.
+func (e *encoder) nanos(key string, v float64) { e.rounded(key, v, 1e9) }
+
+func (e *encoder) rounded(key string, v, parts float64) {
+	if value, ok := lineprotocol.FloatValue(math.Round(v*parts) / parts); ok {
 		e.AddField(key, value)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"gpuhooks/internal/check"
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/record"
+	"gpuhooks/internal/verdict"
 )
 
 // point is a decoded line.
@@ -208,18 +209,36 @@ func TestMIGLine(t *testing.T) {
 func TestHealth(t *testing.T) {
 	id := gpu.Identity{Index: 3, UUID: "GPU-3", Name: "NVIDIA H100"}
 	n := gpu.Node{GPUs: []gpu.GPU{{Identity: id, Readings: gpu.Readings{gpu.Temperature: 61}}}}
-	b, err := Health("lab", "node01", n, []check.Finding{
-		{Code: "LOST", Outcome: check.Fail, GPU: &id}, {Outcome: check.Warn, GPU: &id}, {Outcome: check.Fail},
-	}, time.Unix(1, 0))
+	about := func(code string, o check.Outcome, g *gpu.Identity) verdict.Finding {
+		return verdict.Finding{Finding: check.Finding{Code: code, Outcome: o, GPU: g}}
+	}
+	v := verdict.Verdict{
+		Outcome: check.Fail, Action: verdict.Drain, Answer: gpu.AnswerWhole, Reason: "LOST gpu=3 GPU-3",
+		Findings: []verdict.Finding{about("LOST", check.Fail, &id), about("PERSIST", check.Warn, &id), about("COUNT", check.Fail, nil)},
+		Checks: []verdict.Result{
+			{Check: "gpu-lost", Outcome: check.Fail, Text: "fell off the bus", Seconds: 0.00000125}, {Check: "mig-empty", Outcome: check.Skip},
+		},
+	}
+	b, err := Health("lab", "node01", n, v, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := decode(t, b)[0]
-	if p.measurement != HealthMeasurement || p.fields["failed"].IntV() != 1 || p.fields["warned"].IntV() != 1 ||
-		p.fields["codes"].StringV() != "LOST" || p.fields["temperature_celsius"].FloatV() != 61 {
+	const want = `slurm_gpu_health,cluster=lab,node=node01 outcome="fail",action="drain",answer="whole",reason="LOST gpu=3 GPU-3",gpus=1i,failed=2i,warned=1i,errors=0i,codes="LOST,COUNT" 1000000000
+slurm_gpu_health,cluster=lab,gpu=3,model=NVIDIA\ H100,node=node01,uuid=GPU-3 failed=1i,warned=1i,errors=0i,codes="LOST",temperature_celsius=61 1000000000
+slurm_gpu_health,check=gpu-lost,cluster=lab,node=node01 outcome="fail",result=3i,seconds=1.25e-06 1000000000
+slurm_gpu_health,check=mig-empty,cluster=lab,node=node01 outcome="skip" 1000000000
+`
+	if string(b) != want {
+		t.Errorf("got\n%s\nwant\n%s", b, want)
+	}
+	points := decode(t, b)
+	if len(points) != 4 {
+		t.Fatalf("%d points", len(points))
+	}
+	if p := points[1]; p.measurement != HealthMeasurement || p.fields["temperature_celsius"].FloatV() != 61 {
 		t.Errorf("%+v", p)
 	}
-	if _, ok := p.fields["recovery_action"]; ok {
+	if _, ok := points[1].fields["recovery_action"]; ok {
 		t.Error("an unknown recovery action has a field")
 	}
 }

@@ -93,7 +93,7 @@ const docsTail = `
 | ` + "`slurm_gpu_job`" + ` | one per GPU | cluster, gpu (index), mig (profile), model, node, partition, uuid | of the record |
 | ` + "`slurm_gpu_event`" + ` | one per event | cause, cluster, code, kind, node, uuid | of the event |
 | ` + "`slurm_gpu_sample`" + ` | one per GPU and moment of the thinned series | cluster, gpu, mig, node, uuid | of the sample |
-| ` + "`slurm_gpu_health`" + ` | one per GPU and look | cluster, gpu, model, node, uuid | of the look |
+| ` + "`slurm_gpu_health`" + ` | at a look one of the node, one per GPU (gpu, model, uuid), one per check (check) | check, cluster, gpu, model, node, uuid | of the look |
 
 The fields of ` + "`slurm_gpu_job`" + ` are those of the table above, as integers or floats as
 it says, and: job_id, restart, uid, exit_code, signal, start_unix_seconds,

@@ -76,3 +76,19 @@ func Name(id gpu.Identity) string {
 	}
 	return name + " (" + strings.Join(parts, ", ") + ")"
 }
+
+// Number is an outcome for monitoring: 0 pass, 1 warn, 2 could not look, 3 fail.
+// What does not apply has none.
+func Number(o check.Outcome) (n int, ok bool) {
+	switch o {
+	case check.Pass:
+		return 0, true
+	case check.Warn:
+		return 1, true
+	case check.Fail:
+		return 3, true
+	case check.Skip:
+		return 0, false
+	}
+	return 2, true
+}

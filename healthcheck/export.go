@@ -1,0 +1,28 @@
+package main
+
+import (
+	"path/filepath"
+
+	"gpuhooks/internal/line"
+	"gpuhooks/internal/node"
+)
+
+// export writes what was found to where monitoring looks for it. Nothing else
+// depends on it: what cannot be written is said.
+func (h *hook) export() {
+	if dir := h.cfg.Export.Textfile; dir != "" {
+		if err := node.Replace(filepath.Join(dir, "gpuhooks.prom"), h.prometheus(h.braked), 0o644, false); err != nil {
+			h.log.Warnf("the textfile for Prometheus: %v", err)
+		}
+	}
+	if path := h.cfg.Export.Lines; path != "" {
+		cluster, _ := h.look.Conf.Get("ClusterName")
+		b, err := line.Health(cluster.Value, h.name, h.look.Reading.Node, h.verdict, h.verdict.Time)
+		if err == nil {
+			err = node.Replace(path, b, 0o644, false)
+		}
+		if err != nil {
+			h.log.Warnf("the lines for monitoring: %v", err)
+		}
+	}
+}
