@@ -5,6 +5,7 @@ package main
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"gpuhooks/internal/gpu"
 	"gpuhooks/internal/sim"
@@ -99,6 +100,35 @@ func TestReadKnowsWhatAProfileHas(t *testing.T) {
 				if want := slices.Contains(c.set, name); got != want {
 					t.Errorf("%s: known %v, want %v", name, got, want)
 				}
+			}
+		})
+	}
+}
+
+// The sampler takes what a guest or a new card has, without a fault.
+func TestSampleOtherCards(t *testing.T) {
+	for _, c := range []struct {
+		profile string
+		source  gpu.Source // of SM activity
+		power   bool
+	}{
+		{"vgpu-guest", gpu.SourceNone, false},
+		{"b200", gpu.SourceGPM, true},
+		{"l40s-idle", gpu.SourceNone, true},
+	} {
+		t.Run(c.profile, func(t *testing.T) {
+			b := newBed(t, "200ms", c.profile, "gpu.0.util=0.5", "gpu.0.sm=0.3", "gpu.0.memory.used=1GiB")
+			n := b.begin(1, 0)
+			p := b.sampler()
+			b.samples(n)
+			time.Sleep(time.Second)
+			s, _ := b.end(n)
+			p.leaves(t, 2*time.Second)
+			d := s.Devices[0]
+			_, sm := d.Stats[gpu.SMActive]
+			_, power := d.Stats[gpu.Power]
+			if d.Stats[gpu.Utilization].Mean < 0.45 || sm != (c.source == gpu.SourceGPM) || power != c.power || len(d.Faults) != 0 {
+				t.Errorf("stats %v, faults %v", d.Stats, d.Faults)
 			}
 		})
 	}
