@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Heartbeat is <run>/sampler.json, which the sampler replaces on every tick,
+// Heartbeat is <run>/sampler.json, which the sampler keeps up to date on its ticks,
 // and for the first time before it opens the driver.
 type Heartbeat struct {
 	PID        int       `json:"pid"`
