@@ -158,6 +158,7 @@ type result struct {
 	Driver   gpu.Driver      `json:"driver"`
 	Verdict  verdict.Verdict `json:"verdict"`
 	GPUs     []gpu.GPU       `json:"gpus"`
+	Host     *gpu.Host       `json:"host,omitempty"` // what surrounds the GPUs
 	Faults   []gpu.Fault     `json:"faults"`
 	Problems []string        `json:"problems"`
 }
@@ -167,7 +168,7 @@ func (l looked) result() result {
 	r := result{
 		Schema: resultSchema, Node: l.name, Time: n.Time, BootID: l.look.BootID, First: l.look.First,
 		Seconds: l.look.Reading.Elapsed.Seconds(), Driver: n.Driver, Verdict: l.verdict,
-		GPUs: append([]gpu.GPU{}, l.gpus...), Faults: append([]gpu.Fault{}, n.Faults...), Problems: []string{},
+		GPUs: append([]gpu.GPU{}, l.gpus...), Host: n.Host, Faults: append([]gpu.Fault{}, n.Faults...), Problems: []string{},
 	}
 	for _, p := range l.look.Problems {
 		r.Problems = append(r.Problems, p.Error())

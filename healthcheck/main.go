@@ -119,7 +119,7 @@ EXIT STATUS
 	f.DurationVar(&o.watch, "watch", 0, "look again after each `TIME` (5s), until interrupted")
 	o.fromCache.flags(f)
 	root.AddCommand(newList(env), newExplain(env, &o), newXID(env, &o), newDoctor(env, &o),
-		newAck(env, &o), newGate(env, &o), newHistory(env, &o))
+		newAck(env, &o), newGate(env, &o), newHistory(env, &o), newBaseline(env, &o))
 	return root
 }
 
