@@ -115,7 +115,7 @@ func TestStatus(t *testing.T) {
 
 func TestTier0(t *testing.T) {
 	n := newNode(t)
-	n.answer = append(n.answer[:3], driver.Line{Done: &driver.Done{}})
+	n.answer = append(n.answer[:3], driver.Line{Host: &gpu.Host{}}, driver.Line{Done: &driver.Done{}})
 	code, out, _ := n.person("--tier", "0")
 	if code != 0 || !strings.Contains(out, "n1: pass: 2 GPUs, driver unknown, tier 0") || !strings.Contains(out, "do not apply (") {
 		t.Errorf("status %d\n%s", code, out)

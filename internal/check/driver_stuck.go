@@ -19,7 +19,7 @@ var driverStuck = Check{
 	},
 	Run: func(in Input) []Finding {
 		if in.Node.Host == nil {
-			return unseen()
+			return []Finding{{Outcome: Error, Text: "what surrounds the GPUs was not read before the deadline"}}
 		}
 		var out []Finding
 		if f := hostFault(in.Node.Host, "/proc"); f != nil {

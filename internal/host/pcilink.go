@@ -21,12 +21,12 @@ func (f FS) Links(devices []gpu.PCIDevice) (out []gpu.PCIDevice, faults []gpu.Fa
 		d.Gen, d.MaxGen = f.speed(dir, "current_link_speed"), f.speed(dir, "max_link_speed")
 		var err error
 		if d.AER, err = f.aer(dir); err != nil {
-			faults = append(faults, PathFault(f.Path(dir), err))
+			faults = append(faults, PathFault("/"+dir, err))
 		}
 		if port := f.portAbove(dir); port != "" {
 			slot, err := f.slot(port)
 			if err != nil {
-				faults = append(faults, PathFault(f.Path(pciDevices, port), err))
+				faults = append(faults, PathFault("/"+filepath.Join(pciDevices, port), err))
 			}
 			d.Slot = gpu.Some(slot)
 		}
