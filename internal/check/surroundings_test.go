@@ -84,6 +84,7 @@ func TestPCIDevices(t *testing.T) {
 		{"vfio-pci, meant so", all(expecting(func(b *baseline.Baseline) { b.Node.PCI = []string{"00000000:10:00.0"} }), bind("vfio-pci")), nil},
 		{"no driver", bind(""), []string{"warn 00000000:20:00.0: no driver holds it"}},
 		{"bound and not shown", all(bind("nvidia")), []string{"fail 00000000:20:00.0: the driver holds it and does not show it in /proc/driver/nvidia/gpus"}},
+		{"no /proc/driver/nvidia, as in a container", func(in *Input) { in.Node.Presence.Proc = nil }, nil},
 		{"one more", expecting(func(b *baseline.Baseline) { b.Node.PCI = []string{"00000000:10:00.0"} }), []string{"warn GPU-1: the baseline does not have it"}},
 		{"a prolog of another card", all(gone, func(in *Input) { in.Only = []string{"GPU-0"} }), nil},
 		{"no bus", func(in *Input) { in.Node.Presence.PCI = nil }, []string{"skip node: no GPU is on a PCI bus"}},

@@ -33,6 +33,9 @@ func (f FS) PCI() ([]gpu.PCIDevice, error) {
 		if !strings.HasPrefix(class, "0x0300") && !strings.HasPrefix(class, "0x0302") {
 			continue // an NVSwitch, an audio function, …
 		}
+		if _, err := os.Lstat(f.Path(dir, "physfn")); err == nil {
+			continue // a part of a card that its host gives to virtual machines
+		}
 		out = append(out, f.pciDevice(dir, e.Name()))
 	}
 	return out, nil
