@@ -88,7 +88,7 @@ install: build
 	install -m 0755 bin/gpu-probe $(DESTDIR)$(libexecdir)
 	install -m 0644 $(wildcard etc/*.toml etc/*.conf etc/*.logrotate) $(DESTDIR)$(docdir)/examples
 	for u in $(notdir $(wildcard etc/systemd/*)); do \
-		sed 's|/usr/local/libexec/gpuhooks|$(libexecdir)|' etc/systemd/$$u >$(DESTDIR)$(docdir)/examples/$$u || exit 1; \
+		sed 's|/usr/local/libexec/gpuhooks|$(libexecdir)|; s|/usr/local/sbin|$(sbindir)|' etc/systemd/$$u >$(DESTDIR)$(docdir)/examples/$$u || exit 1; \
 	done
 	sed -i 's|/usr/libexec/gpuhooks|$(libexecdir)|' $(DESTDIR)$(docdir)/examples/gpuhooks.toml
 	$(if $(wildcard docs/man/*.8),install -m 0644 $(wildcard docs/man/*.8) $(DESTDIR)$(mandir)/man8)
@@ -96,6 +96,7 @@ install: build
 		sed 's|^sbin=.*|sbin=$(sbindir)|' scripts/$$w.sh >$(DESTDIR)$(docdir)/examples/$$w.sh && \
 		chmod 0755 $(DESTDIR)$(docdir)/examples/$$w.sh || exit 1; \
 	done
+	sed 's|/usr/local/sbin|$(sbindir)|' scripts/nhc/gpuhooks.nhc >$(DESTDIR)$(docdir)/examples/gpuhooks.nhc
 
 clean:
 	rm -rf bin dist
