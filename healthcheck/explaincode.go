@@ -121,7 +121,7 @@ func (x codeExplanation) label() string {
 func (x codeExplanation) print(w io.Writer) {
 	fmt.Fprintf(w, "%s %d: %s; %s\n\n", x.label(), x.Code, x.Name, x.Advice)
 	t := table(w)
-	fmt.Fprintf(t, "category\t%s\n", cmp.Or(x.Category, unknown))
+	fmt.Fprintf(t, "category\t%s\n", cmp.Or(x.Category, unsaid))
 	fmt.Fprintf(t, "NVIDIA's action\t%s\n", x.Action)
 	fmt.Fprintf(t, "for the node\t%s\n", x.means())
 	if x.Severity != xid.Info {

@@ -11,6 +11,9 @@ import (
 	"gpuhooks/internal/xid"
 )
 
+// unsaid stands where a line says nothing.
+const unsaid = "-"
+
 // postMortem collects what a log holds. Like events are joined as they come, so
 // that a storm takes no room.
 type postMortem struct {
@@ -60,7 +63,7 @@ func (p *postMortem) print(w io.Writer) {
 		}
 		row := []string{lines, l.Stamp, device(l), eventName(e), fmt.Sprint(e.Count), process(l), p.what(events, i)}
 		for j := range row {
-			row[j] = cmp.Or(cli.Clean(row[j]), unknown)
+			row[j] = cmp.Or(cli.Clean(row[j]), unsaid)
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
