@@ -1,10 +1,12 @@
 package driver
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,6 +35,7 @@ type collector struct {
 	mu      sync.Mutex
 	closed  bool
 	reading Reading
+	early   map[int][]byte // by index: lines of cards whose last line has not come
 	hello   bool
 	done    bool
 }
@@ -40,6 +43,9 @@ type collector struct {
 // take takes one line as it came. It wants no more after the last one, or when
 // the caller has stopped waiting.
 func (c *collector) take(b []byte) (more bool, err error) {
+	if index, ok := early(b); ok && c.hold(index, b) {
+		return true, nil
+	}
 	l, err := parseLine(b)
 	if err != nil {
 		return false, err
@@ -57,8 +63,48 @@ func (c *collector) take(b []byte) (more bool, err error) {
 func (c *collector) close() (whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
+	if !c.closed {
+		c.closed = true
+		c.takeHeld()
+	}
 	return c.done
+}
+
+// early tells a card's decisive readings from its last line, without decoding
+// them: mostly the last line follows in a moment, and nobody needs the other.
+func early(line []byte) (index int, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"gpu":{"index":`))
+	digits, rest, ok2 := bytes.Cut(rest, []byte{','})
+	index, err := strconv.Atoi(string(digits))
+	// In a text within the line the quotes would be escaped.
+	return index, ok && ok2 && err == nil && bytes.Contains(rest, []byte(`,"complete":false,`))
+}
+
+// hold keeps an early line until the card's last one comes.
+func (c *collector) hold(index int, line []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hello || c.closed {
+		return false
+	}
+	if c.early == nil {
+		c.early = map[int][]byte{}
+	}
+	c.early[index] = bytes.Clone(line)
+	return true
+}
+
+// takeHeld decodes the early lines of the cards that said no more.
+func (c *collector) takeHeld() {
+	for index, b := range c.early {
+		l, err := parseLine(b)
+		if err != nil || l.GPU == nil {
+			text := fmt.Sprintf("the line of GPU %d cannot be read", index)
+			c.reading.Node.Faults = append(c.reading.Node.Faults, gpu.Fault{Call: "gpu-probe", Kind: gpu.FaultGarbage, Text: text})
+			continue
+		}
+		c.addGPU(*l.GPU)
+	}
 }
 
 // parseLine decodes one line of an answer.
@@ -107,6 +153,9 @@ func (c *collector) add(l Line) error {
 
 // addGPU takes a card's line; a later one replaces the earlier.
 func (c *collector) addGPU(g gpu.GPU) {
+	if g.Complete {
+		delete(c.early, g.Index)
+	}
 	gpus := c.reading.Node.GPUs
 	i, found := slices.BinarySearchFunc(gpus, g.Index, func(have gpu.GPU, index int) int { return have.Index - index })
 	if found {
