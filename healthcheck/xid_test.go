@@ -128,6 +128,7 @@ const incident = `Jan 17 03:20:00 n1 kernel: [100.0] NVRM: loading NVIDIA UNIX x
 Jan 17 03:22:10 n1 kernel: [230.0] NVRM: Xid (PCI:0000:1b:00): 31, pid=4711, name=a` + "\x1b[2J\u202e" + `b, channel 0x00000002
 Jan 17 03:22:10 n1 kernel: [230.1] NVRM: Xid (PCI:0000:1b:00): 45, pid=4711, name=ab, Ch 00000001
 Jan 17 03:22:10 n1 kernel: [230.2] NVRM: Xid (PCI:0000:1b:00): 45, pid=4712, name=ab, Ch 00000002
+Jan 17 03:23:00 n1 kernel: [279.9] NVRM: GPU at PCI:0000:3b:00: GPU-00000000-0000-0000-0000-000000000001
 Jan 17 03:23:00 n1 kernel: [280.0] NVRM: Xid (PCI:0000:3b:00 GPU-I:02): 95, pid=1, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No
 Jan 17 03:24:00 n1 python3[12]: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.
 Jan 17 03:25:00 n1 kernel: NVRM: The NVIDIA GPU 0000:18:00.0

@@ -75,7 +75,11 @@ func runXID(env cli.Env, o options, path string, asJSON bool) error {
 	found := postMortem{name: name, catalogue: catalogue}
 	take := found.take
 	if asJSON {
-		take = func(l xid.Line) error { found.note(l); return writeEvent(out, l, catalogue) }
+		take = func(l xid.Line) error {
+			found.note(l)
+			// At once: the log may be one that somebody follows.
+			return errors.Join(writeEvent(out, l, catalogue), out.Flush())
+		}
 	}
 	if err = eachEvent(log, &found.log, take); err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
@@ -131,6 +135,7 @@ type logEvent struct {
 	Kind    xid.Kind        `json:"kind"`
 	Code    gpu.Opt[int]    `json:"code"`
 	PCI     gpu.Opt[string] `json:"pci"`
+	UUID    gpu.Opt[string] `json:"uuid"` // of the GPU, where the log has told it before
 	GI      gpu.Opt[int]    `json:"gi"`
 	CI      gpu.Opt[int]    `json:"ci"`
 	PID     any             `json:"pid"` // a number, or "<unknown>", "<n/a>" as the driver printed it
@@ -144,7 +149,7 @@ type logEvent struct {
 
 func writeEvent(w io.Writer, l xid.Line, c xid.Catalogue) error {
 	e := logEvent{
-		Line: l.Seq, Kind: l.Kind, PCI: said(l.Printed.PCI), GI: l.GI, CI: l.CI, Process: said(l.Printed.Process),
+		Line: l.Seq, Kind: l.Kind, PCI: said(l.Printed.PCI), UUID: said(l.UUID), GI: l.GI, CI: l.CI, Process: said(l.Printed.Process),
 		Action: xid.Judge(l.Event, c).Action.Bucket(), Meaning: xid.Meaning(l.Event, c),
 		Time: said(l.Stamp), Text: said(l.Text), Count: l.Count,
 	}

@@ -110,7 +110,7 @@ func (p *postMortem) advise(w io.Writer, events []xid.Event) {
 			continue
 		}
 		seen[targetOf(e)] = true
-		name := cmp.Or(cli.Clean(whole(p.lines[e.Seq])), "no address")
+		name := cmp.Or(cli.Clean(wholeUUID(p.lines[e.Seq])), "no address")
 		for _, line := range advice(events, judged, live, targetOf(e)) {
 			fmt.Fprintf(t, "  %s\t%s\n", name, line)
 			name = ""
@@ -186,6 +186,9 @@ func whole(l xid.Line) string {
 	}
 	return l.Printed.PCI
 }
+
+// wholeUUID adds the GPU's UUID, where the log has told it.
+func wholeUUID(l xid.Line) string { return strings.TrimSpace(whole(l) + " " + l.UUID) }
 
 // device also names the instance.
 func device(l xid.Line) string {

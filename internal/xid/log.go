@@ -28,6 +28,26 @@ type Log struct {
 	number int
 	raised int // line of the last event
 	began  int // line on which a message of several began
+	uuids  map[string]string
+}
+
+// maxUUIDs bounds how many cards of a log are known by UUID.
+const maxUUIDs = 256
+
+// learn reads "NVRM: GPU at PCI:0000:3b:00: GPU-…", which the driver prints before
+// a card's first XID.
+func (l *Log) learn(text string) {
+	rest, ok := strings.CutPrefix(text, "NVRM: GPU at PCI:")
+	where, uuid, ok2 := strings.Cut(rest, ": ")
+	if !ok || !ok2 || !strings.HasPrefix(uuid, "GPU-") || len(uuid) != len("GPU-00000000-0000-0000-0000-000000000000") {
+		return
+	}
+	if pci, _ := address(where); pci != "" && len(l.uuids) < maxUUIDs {
+		if l.uuids == nil {
+			l.uuids = map[string]string{}
+		}
+		l.uuids[pci] = clean(uuid)
+	}
 }
 
 // marks are in every line that may be of interest; the last one is "NVRM" as
@@ -50,6 +70,7 @@ func (l *Log) Add(line []byte) (Line, bool) {
 	}
 	before := l.parser.lost
 	l.parser.loading(k.text, uint64(l.number))
+	l.learn(k.text)
 	e, ok := l.parser.text(k.text)
 	if l.parser.lost.pci != "" && strings.HasPrefix(k.text, "NVRM: The NVIDIA GPU ") {
 		l.began = l.number
@@ -58,6 +79,9 @@ func (l *Log) Add(line []byte) (Line, bool) {
 		return Line{}, false
 	}
 	e.Count = k.count
+	if e.Kind != KindSXID { // the address is the switch's
+		e.UUID = l.uuids[e.PCI]
+	}
 	out := Line{Event: e, Printed: l.parser.printed, Stamp: k.stamp}
 	// Where the message began, unless that would break the order of the lines.
 	first := l.number

@@ -223,6 +223,20 @@ func TestMessagesOfSeveralLines(t *testing.T) {
 	}
 }
 
+// The driver prints a card's UUID before its first XID.
+func TestLogUUID(t *testing.T) {
+	const uuid = "GPU-00000000-0000-0000-0000-000000000001"
+	_, events := read("[1.0] NVRM: Xid (PCI:0000:3b:00): 31, x\n[1.0] NVRM: GPU at PCI:0000:3b:00: " + uuid + "\n[1.0] NVRM: GPU at PCI:0000:9b:00: GPU-short\n" +
+		"[1.0] NVRM: Xid (PCI:0000:3b:00): 31, x\n[1.0] NVRM: Xid (PCI:0000:9b:00): 31, x\n[1.0] nvidia-nvswitch0: SXid (PCI:0000:3b:00.0): 12028, Non-fatal, x")
+	var got []string
+	for _, e := range events {
+		got = append(got, e.UUID)
+	}
+	if want := []string{"", uuid, "", ""}; strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestLogWindow(t *testing.T) {
 	l, events := read("NVRM: Xid (PCI:0000:3b:00): 79, x\nNVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05\nNVRM: Xid (PCI:0000:3b:00): 31, x")
 	var plain []Event
