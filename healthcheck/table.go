@@ -30,6 +30,7 @@ func (l looked) print(w io.Writer, quiet bool) {
 	if quiet {
 		return
 	}
+	printNotes(w, l.verdict.Notes)
 	if len(l.gpus) > 0 {
 		fmt.Fprintln(w)
 		printGPUs(w, l.gpus, l.verdict)
@@ -100,6 +101,33 @@ func printFindings(w io.Writer, findings []verdict.Finding, quiet bool) {
 			fmt.Fprintln(w, "    cure: "+cure)
 		}
 		cured[f.Check] = true
+	}
+}
+
+// printNotes writes what passes and is worth knowing, once for all cards of
+// which the same is said.
+func printNotes(w io.Writer, notes []check.Finding) {
+	said := map[string]bool{}
+	for _, n := range notes {
+		key := n.Check + n.Text
+		if said[key] {
+			continue
+		}
+		if len(said) == 0 {
+			fmt.Fprintln(w)
+		}
+		said[key] = true
+		var who []string
+		for _, o := range notes {
+			if o.Check == n.Check && o.Text == n.Text && o.GPU != nil {
+				who = append(who, place(o.GPU.Index))
+			}
+		}
+		text := n.Text
+		if len(who) > 0 {
+			text = "GPU " + strings.Join(who, ",") + ": " + text
+		}
+		fmt.Fprintln(w, "  note: "+cli.Clean(n.Check+": "+text))
 	}
 }
 

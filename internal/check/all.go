@@ -10,6 +10,7 @@ func All() []Check {
 		driverLoaded,
 		driverMismatch,
 		gpuLost,
+		gpuSilent,
 		xids,
 		repeatedAppXID,
 		eccUncorrected,

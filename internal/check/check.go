@@ -72,7 +72,8 @@ type Doc struct {
 
 // Finding is one result about one GPU, or about the node (GPU nil). A check
 // fills Outcome, GPU and Text, and Code or Class only where they differ from its
-// own; whoever runs it fills in the rest.
+// own; whoever runs it fills in the rest. A Pass with a text is a note: told to
+// people, and nothing against the GPU.
 type Finding struct {
 	Check   string        `json:"check"`
 	Code    string        `json:"code"`

@@ -17,7 +17,7 @@ var pcieLink = Check{
 	Doc: Doc{
 		What: "Has the PCIe link of the GPU as many lanes as the card can have, and under load its full generation?",
 		Why:  "A link that came up with half its lanes halves the bandwidth to the host and slows every job that uses it, without any error.",
-		Cure: "Reboot; then reseat the card or riser. A narrow link that all cards of a kind share is the board's design and only a warning.",
+		Cure: "Reboot; then reseat the card or riser. A narrow link that all cards of a kind share is taken for the board's design, unless the baseline expects more.",
 	},
 	Run: func(in Input) []Finding {
 		return each(in, func(g *gpu.GPU) Finding {
@@ -49,7 +49,7 @@ func judgeLink(in Input, g *gpu.GPU) Finding {
 				return Finding{Outcome: Fail, Text: fmt.Sprintf("%s; GPU %d of the same kind has %d", text, o.Index, w)}
 			}
 		}
-		return Finding{Outcome: Warn, Class: Config, Text: text + ", and no card of its kind here has more"}
+		return Finding{Outcome: Pass, Text: text + ", and no card of its kind here has more: the board's design, unless the baseline says otherwise"}
 	}
 	gen, ok := g.Health.PCIeGen.Get()
 	best, okMax := g.PCIeMaxGen.Get()

@@ -32,6 +32,30 @@ func TestRecoveryAction(t *testing.T) {
 	})
 }
 
+func TestGPUSilent(t *testing.T) {
+	fault := func(call string) gpu.Fault { return gpu.Fault{Call: call, Code: 999, Kind: gpu.FaultOther} }
+	dead := on(1, func(g *gpu.GPU) {
+		g.Readings, g.Counters = nil, nil
+		for _, call := range []string{"nvmlDeviceGetFieldValues", "nvmlDeviceGetTemperature", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"} {
+			g.Faults = append(g.Faults, fault(call))
+		}
+	})
+	runTests(t, gpuSilent, []test{
+		{"nothing can be read", dead, []string{
+			"fail GPU-1: the driver cannot talk to it: nvmlDeviceGetFieldValues: error (code 999), and 3 more calls fail",
+		}},
+		{"it cannot be opened", on(1, func(g *gpu.GPU) { g.Faults = []gpu.Fault{fault("nvmlDeviceGetHandleByIndex")} }), []string{
+			"fail GPU-1: the driver cannot open it: nvmlDeviceGetHandleByIndex: error (code 999)",
+		}},
+		{"one sensor", on(1, func(g *gpu.GPU) { g.Faults = []gpu.Fault{fault("nvmlDeviceGetTemperature")} }), nil},
+		{"several calls, and it speaks", all(dead, on(1, func(g *gpu.GPU) { g.Readings = gpu.Readings{gpu.Temperature: 40} })), nil},
+		{"a job's cgroup does not let us", on(1, func(g *gpu.GPU) {
+			g.Faults = []gpu.Fault{{Call: "nvmlDeviceGetHandleByIndex", Code: 4, Kind: gpu.FaultPermission}}
+		}), nil},
+		{"it broke off", all(dead, on(1, func(g *gpu.GPU) { g.Complete = false })), []string{"error GPU-1: not read before the deadline"}},
+	})
+}
+
 func TestPCIeLink(t *testing.T) {
 	narrow := on(1, func(g *gpu.GPU) { g.Health.PCIeWidth = gpu.Some(8) })
 	load := func(use float64) func(*Input) {
@@ -40,11 +64,11 @@ func TestPCIeLink(t *testing.T) {
 	runTests(t, pcieLink, []test{
 		{"narrower than its sibling", narrow, []string{"fail GPU-1: the PCIe link has 8 of 16 lanes; GPU 0 of the same kind has 16"}},
 		{"all narrow: the board's design", all(narrow, on(0, func(g *gpu.GPU) { g.Health.PCIeWidth = gpu.Some(8) })), []string{
-			"warn GPU-0: the PCIe link has 8 of 16 lanes, and no card of its kind here has more",
-			"warn GPU-1: the PCIe link has 8 of 16 lanes, and no card of its kind here has more",
+			"pass GPU-0: the PCIe link has 8 of 16 lanes, and no card of its kind here has more: the board's design, unless the baseline says otherwise",
+			"pass GPU-1: the PCIe link has 8 of 16 lanes, and no card of its kind here has more: the board's design, unless the baseline says otherwise",
 		}},
 		{"narrow beside another kind", all(narrow, on(1, func(g *gpu.GPU) { g.Name = "NVIDIA A10" })), []string{
-			"warn GPU-1: the PCIe link has 8 of 16 lanes, and no card of its kind here has more",
+			"pass GPU-1: the PCIe link has 8 of 16 lanes, and no card of its kind here has more: the board's design, unless the baseline says otherwise",
 		}},
 		{"the sibling is another job's", all(narrow, func(in *Input) { in.Only = []string{"GPU-1"} }), []string{
 			"fail GPU-1: the PCIe link has 8 of 16 lanes; GPU 0 of the same kind has 16",
@@ -63,6 +87,18 @@ func TestPCIeLink(t *testing.T) {
 func TestPersistence(t *testing.T) {
 	runTests(t, persistence, []test{
 		{"off", on(1, func(g *gpu.GPU) { g.Health.Persistence = gpu.Some(false) }), []string{"fail GPU-1: persistence mode is off"}},
+		{"off, and a process keeps the driver's state", on(1, func(g *gpu.GPU) {
+			g.Health.Persistence = gpu.Some(false)
+			g.Processes = []gpu.Process{{PID: 7}}
+		}), []string{"pass GPU-1: persistence mode is off; a process keeps the driver's state meanwhile"}},
+		{"off, as on a workstation", on(1, func(g *gpu.GPU) {
+			g.Health.Persistence = gpu.Some(false)
+			g.Name = "NVIDIA RTX 4000 Ada Generation"
+		}), []string{"pass GPU-1: persistence mode is off, as is usual for a workstation's card"}},
+		{"off on a server's card of that name", on(1, func(g *gpu.GPU) {
+			g.Health.Persistence = gpu.Some(false)
+			g.Name = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
+		}), []string{"fail GPU-1: persistence mode is off"}},
 		{"not reported", on(1, func(g *gpu.GPU) { g.Health.Persistence = gpu.Opt[bool]{} }), []string{"skip GPU-1: the driver does not report persistence mode"}},
 	})
 }

@@ -13,6 +13,7 @@ func (v Verdict) Only(checks []string) Verdict {
 	out.Outcome, out.Action = check.Skip, None
 	out.Code, out.Class, out.Reason, out.OwnLost, out.GPUs = "", "", "", false, nil
 	out.Findings = slices.DeleteFunc(slices.Clone(v.Findings), func(f Finding) bool { return !slices.Contains(checks, f.Check) })
+	out.Notes = slices.DeleteFunc(slices.Clone(v.Notes), func(f check.Finding) bool { return !slices.Contains(checks, f.Check) })
 	out.Checks = slices.DeleteFunc(slices.Clone(v.Checks), func(r Result) bool { return !slices.Contains(checks, r.Check) })
 	for _, r := range out.Checks {
 		if r.Outcome.Worse(out.Outcome) {

@@ -26,8 +26,11 @@ func Run(checks []check.Check, in check.Input, cfg config.Config, hook Hook, clo
 			result = summarise(c.Name, findings, p)
 			result.Seconds = clock().Sub(began).Seconds()
 			for _, f := range findings {
-				if f = p.apply(f); f.Outcome.Worse(check.Pass) {
+				switch f = p.apply(f); {
+				case f.Outcome.Worse(check.Pass):
 					v.Findings = append(v.Findings, Finding{Finding: f, Policy: p.leadsTo(f), Mode: p.mode})
+				case f.Outcome == check.Pass && f.Text != "":
+					v.Notes = append(v.Notes, f)
 				}
 			}
 		}

@@ -36,20 +36,21 @@ const (
 
 // Verdict is what the checks came to.
 type Verdict struct {
-	Schema   string         `json:"schema"`
-	Time     time.Time      `json:"time"` // of the reading
-	Hook     Hook           `json:"hook"`
-	Tier     int            `json:"tier"`
-	Answer   gpu.Answer     `json:"answer"`
-	Outcome  check.Outcome  `json:"outcome"` // the worst one; Skip when there was nothing to judge
-	Action   Action         `json:"action"`
-	Code     string         `json:"code,omitempty"`     // of the finding that decides
-	Class    check.Class    `json:"class,omitempty"`    // of the finding that decides; hardware if any in the reason is
-	Reason   string         `json:"reason,omitempty"`   // "CODE gpu=3 GPU-…; …": what stands behind "[HC] " in Slurm's reason
-	OwnLost  bool           `json:"own_lost,omitempty"` // one of the judged job's own GPUs is lost: passes the brake
-	GPUs     []gpu.Identity `json:"gpus,omitempty"`     // that the deciding findings name
-	Findings []Finding      `json:"findings"`           // worst first: what failed, could not be looked at, or warns; never null
-	Checks   []Result       `json:"checks"`             // every check, in its fixed order
+	Schema   string          `json:"schema"`
+	Time     time.Time       `json:"time"` // of the reading
+	Hook     Hook            `json:"hook"`
+	Tier     int             `json:"tier"`
+	Answer   gpu.Answer      `json:"answer"`
+	Outcome  check.Outcome   `json:"outcome"` // the worst one; Skip when there was nothing to judge
+	Action   Action          `json:"action"`
+	Code     string          `json:"code,omitempty"`     // of the finding that decides
+	Class    check.Class     `json:"class,omitempty"`    // of the finding that decides; hardware if any in the reason is
+	Reason   string          `json:"reason,omitempty"`   // "CODE gpu=3 GPU-…; …": what stands behind "[HC] " in Slurm's reason
+	OwnLost  bool            `json:"own_lost,omitempty"` // one of the judged job's own GPUs is lost: passes the brake
+	GPUs     []gpu.Identity  `json:"gpus,omitempty"`     // that the deciding findings name
+	Findings []Finding       `json:"findings"`           // worst first: what failed, could not be looked at, or warns; never null
+	Notes    []check.Finding `json:"notes,omitempty"`    // passes that a person should know of: the board's design, a workstation's habits
+	Checks   []Result        `json:"checks"`             // every check, in its fixed order
 }
 
 // Finding is a check's finding with what policy makes of it.
