@@ -37,6 +37,7 @@ func TestGateWithoutSlurm(t *testing.T) {
 }
 
 func TestGateWaits(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.environ = nil
 	n.answer[1].Presence.Control = gpu.Some(false)

@@ -53,6 +53,7 @@ func (n *testNode) nhc(check string, environ ...string) (out string) {
 }
 
 func TestNHC(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("NHC is written in bash, which is not here")
 	}

@@ -80,6 +80,7 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	asked := opt.Now()
 	files := readSlurm(cfg, opt)
 	l := &Look{cfg: cfg, opt: opt, store: Store{Dir: cfg.Paths.Run}}
 	root := host.NewFS(cfg.Paths.Root)
@@ -96,7 +97,7 @@ func read(ctx context.Context, cfg config.Config, opt Options, ask prober) *Look
 	if seq, ok := opt.KernelSeq.Get(); ok && seq < after {
 		after, l.again = seq, true
 	}
-	w := wanted{boot: l.BootID, tier: opt.Tier, after: after, maxAge: opt.MaxAge, now: opt.Now}
+	w := wanted{boot: l.BootID, tier: opt.Tier, after: after, asked: asked, maxAge: opt.MaxAge, now: opt.Now}
 	if opt.Hook == verdict.HealthCheck { // it has the time
 		w.host, w.dirs = true, []string{cfg.Paths.Spool, cfg.Paths.State}
 	}

@@ -32,7 +32,8 @@ type wanted struct {
 	after  uint64
 	host   bool          // with what surrounds the GPUs
 	dirs   []string      // that must be writable
-	maxAge time.Duration // 0: none is good enough
+	asked  time.Time     // a reading that began later is as good as one's own
+	maxAge time.Duration // an earlier one may be so old
 	now    func() time.Time
 }
 
@@ -93,12 +94,9 @@ func (s Store) leave(r sharedReading, release func()) <-chan error {
 // not answer is shared as well: asking again at once would only start another
 // probe that hangs. A probe that died or talked nonsense is asked anew.
 func (s Store) shared(w wanted) (driver.Reading, bool) {
-	if w.maxAge <= 0 {
-		return driver.Reading{}, false
-	}
 	path := s.path("reading.json")
 	st, err := os.Lstat(path)
-	if err != nil || w.now().Sub(st.ModTime()) > w.maxAge {
+	if err != nil || !w.young(st.ModTime()) {
 		return driver.Reading{}, false // not worth opening
 	}
 	var have sharedReading
@@ -106,12 +104,18 @@ func (s Store) shared(w wanted) (driver.Reading, bool) {
 		return driver.Reading{}, false
 	}
 	r := have.Reading
-	age := w.now().Sub(r.Node.Time)
 	switch {
-	case age < 0 || age > w.maxAge, have.Tier < w.tier, have.After > w.after, w.host && r.Node.Host == nil:
+	case !w.young(r.Node.Time), have.Tier < w.tier, have.After > w.after, w.host && r.Node.Host == nil:
 		return driver.Reading{}, false
 	case r.Answer == gpu.AnswerWhole, r.Answer == gpu.AnswerPartial, r.Answer == gpu.AnswerNone:
 		return r, true
 	}
 	return driver.Reading{}, false
+}
+
+// young says whether what happened then is new enough. Looks that begin at the
+// same time share one reading, also where none wants an older one.
+func (w wanted) young(t time.Time) bool {
+	age := w.now().Sub(t)
+	return age >= 0 && (t.After(w.asked) || w.maxAge > 0 && age <= w.maxAge)
 }
