@@ -14,19 +14,7 @@ func TestLeftOverProcess(t *testing.T) {
 	if !CanCgroups() {
 		t.Skip("this machine has no freezer of cgroup version 1 for root to use")
 	}
-	o, err := Options{Nodes: 1, Cgroups: true, Log: t.Output()}.FromRepo()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := startLab(t, Options{Nodes: 1, Cgroups: true})
 	n := l.Nodes[0]
 	left := n.Sim.Load("--gpus", "0,1", "--sm", "0.1", "--for", "60s")
 	if err := left.Start(); err != nil {

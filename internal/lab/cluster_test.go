@@ -65,6 +65,26 @@ func (l *Lab) probes(dir string) (pids []int) {
 	return pids
 }
 
+// startLab starts a cluster for one test alone.
+func startLab(t *testing.T, o Options) *Lab {
+	t.Helper()
+	o.Log = t.Output()
+	o, err := o.FromRepo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
 // submit sends a job and fails the test if Slurm does not take it.
 func submit(t *testing.T, script string, args ...string) int {
 	t.Helper()

@@ -35,6 +35,11 @@ func (l *Lab) writeHooks() error {
 		}
 	}
 	for _, n := range l.Nodes {
+		if l.opts.CountCalls {
+			if err := n.countCalls(); err != nil {
+				return err
+			}
+		}
 		if err := l.SetMode(n, l.opts.Mode); err != nil {
 			return err
 		}
@@ -71,17 +76,27 @@ func (l *Lab) nodeConfig(n *Node, mode string) string {
 	fmt.Fprintf(&b, "\n[paths]\nroot = %q\nrun = %q\nspool = %q\nstate = %q\nfallback = %q\nprobe = %q\nnvml = %q\n",
 		n.Root(), n.Run(), n.Spool(), filepath.Join(n.Dir, "state"), n.Fallback(), filepath.Join(l.bin(), "gpu-probe"), n.Sim.Library())
 	fmt.Fprintf(&b, "\n[slurm]\nconf = %q\nnodename = %q\n", l.SlurmConf(), n.Name)
-	for _, p := range []string{"scontrol", "sinfo", "squeue", "sacct"} {
-		path, err := exec.LookPath(p)
-		if err != nil {
-			path = "/usr/bin/" + p
+	for _, p := range slurmCommands {
+		path := commandPath(p)
+		if l.opts.CountCalls {
+			path = n.counted(p)
 		}
 		fmt.Fprintf(&b, "%s = %q\n", p, path)
 	}
 	if l.opts.PluginDir != "" {
 		fmt.Fprintf(&b, "slurmd = %q\n", n.slurmd())
 	}
+	b.WriteString(l.opts.NodeConfig)
 	return b.String()
+}
+
+// commandPath is where a command of Slurm is.
+func commandPath(name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "/usr/bin/" + name
+	}
+	return path
 }
 
 // bootCheck lets gpu-healthcheck look at the node before its slurmd starts, as

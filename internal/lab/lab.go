@@ -29,15 +29,26 @@ type Options struct {
 	// Dir is the directory to use, which must not exist; empty makes one.
 	Dir string
 
-	Nodes   int    // number of slurmd, 3 if 0
-	Profile string // profile of internal/sim, dgx-h100 if empty
-	Mode    string // mode of the hooks, enforce if empty
+	Nodes    int    // number of slurmd, 3 if 0
+	Profile  string // profile of internal/sim, dgx-h100 if empty
+	Scenario string // text of a scenario of internal/sim, in place of a profile
+	Mode     string // mode of the hooks, enforce if empty
+
+	// HealthCheck is HealthCheckInterval in seconds; 0 is no HealthCheckProgram.
+	HealthCheck int
+	// NodeConfig is added to each node's gpuhooks.toml.
+	NodeConfig string
+	// CountCalls keeps what the hooks of each node ask of Slurm (Node.SlurmCalls).
+	CountCalls bool
 
 	// Cgroups tracks jobs with proctrack/cgroup instead of the process tree, and
 	// gives each node a real /proc, so that processes on GPUs can be told apart.
 	// The nodes are then c1, c2, …, since their names become those of cgroups
 	// of the machine. It needs version 1 of the freezer (CanCgroups).
 	Cgroups bool
+	// Fence, with Cgroups, keeps each job from the other jobs' cards: task/cgroup
+	// with ConstrainDevices. It needs version 1 of the device controller (CanFence).
+	Fence bool
 	// NoHooks leaves Prolog= and Epilog= out: Slurm alone.
 	NoHooks bool
 	// PluginDir lets the nodes' slurmd detect the cards (AutoDetect=nvml) with the

@@ -18,6 +18,8 @@ type Node struct {
 	UUIDs   []string  // of its GPUs in NVML's order
 	Devices []string  // paths of its /dev/nvidiaN in NVML's order, as in gres.conf
 	Sim     *sim.Node // its GPUs: how to break them
+
+	gres []string // what Slurm hands out: the device files of each card or MIG instance, as in gres.conf
 }
 
 func (l *Lab) newNode(name string) (*Node, error) {
@@ -26,7 +28,12 @@ func (l *Lab) newNode(name string) (*Node, error) {
 		return nil, err
 	}
 	var err error
-	if n.Sim, err = sim.NewNode(filepath.Join(n.Dir, "gpus"), l.opts.Profile); err != nil {
+	if l.opts.Scenario != "" {
+		n.Sim, err = sim.NewNodeOf(filepath.Join(n.Dir, "gpus"), l.opts.Scenario)
+	} else {
+		n.Sim, err = sim.NewNode(filepath.Join(n.Dir, "gpus"), l.opts.Profile)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := os.Symlink(n.Sim.Tool(), filepath.Join(n.Dir, "gpu-sim")); err != nil {
@@ -38,7 +45,15 @@ func (l *Lab) newNode(name string) (*Node, error) {
 	if err := n.ownUUIDs(); err != nil {
 		return nil, err
 	}
-	return n, n.findGPUs()
+	if err := n.findGPUs(); err != nil {
+		return nil, err
+	}
+	if l.opts.Fence {
+		if err := n.ownNumbers(); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.findGres()
 }
 
 // ownUUIDs gives the cards names and numbers of their own: a profile has the

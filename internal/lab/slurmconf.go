@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -11,7 +12,7 @@ import (
 // cpus of a node as Slurm is told, more than the machine has: the jobs of the
 // lab compute nothing. memory (MiB) is not consumed either.
 const (
-	cpus   = 16
+	cpus   = 64
 	memory = 1000
 )
 
@@ -45,7 +46,7 @@ func (l *Lab) writeConfig() error {
 		return err
 	}
 	if l.opts.Cgroups {
-		if err := os.WriteFile(filepath.Join(l.Dir, "etc", "cgroup.conf"), []byte(cgroupConf), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(l.Dir, "etc", "cgroup.conf"), []byte(l.cgroupConf()), 0o644); err != nil {
 			return err
 		}
 	}
@@ -73,7 +74,7 @@ func (l *Lab) slurmConf(host string) string {
 		"SlurmctldLogFile=" + filepath.Join(l.Dir, "logs", "slurmctld.log"),
 		"SlurmdLogFile=" + filepath.Join(l.Dir, "logs", "%n.log"),
 		"ProctrackType=proctrack/" + l.proctrack(),
-		"TaskPlugin=task/none",
+		"TaskPlugin=task/" + l.taskPlugin(),
 		"MpiDefault=none",
 		"SlurmdParameters=config_overrides",
 		"SelectType=select/cons_tres",
@@ -91,16 +92,20 @@ func (l *Lab) slurmConf(host string) string {
 			"Epilog="+l.wrapper("epilog.sh"),
 			"PrologFlags=Alloc")
 	}
+	interval := l.opts.HealthCheck
 	if l.opts.PluginDir != "" {
-		settings = append(settings, "PluginDir="+l.opts.PluginDir,
-			"HealthCheckProgram="+l.wrapper("healthcheck.sh"), "HealthCheckInterval=3600")
+		settings = append(settings, "PluginDir="+l.opts.PluginDir)
+		interval = cmp.Or(interval, 3600)
+	}
+	if interval > 0 {
+		settings = append(settings, "HealthCheckProgram="+l.wrapper("healthcheck.sh"), fmt.Sprintf("HealthCheckInterval=%d", interval))
 	}
 	settings = override(settings, l.opts.SlurmConf)
 	for i, n := range l.Nodes {
 		// The last node has the least weight: a job that names none goes there.
 		settings = append(settings, fmt.Sprintf(
 			"NodeName=%s NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=%d Gres=gpu:h100:%d Weight=%d State=UNKNOWN",
-			n.Name, l.ports[1+i], cpus, memory, len(n.Devices), 10*(len(l.Nodes)-i)))
+			n.Name, l.ports[1+i], cpus, memory, len(n.gres), 10*(len(l.Nodes)-i)))
 	}
 	settings = append(settings, "PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")
 	return strings.Join(settings, "\n") + "\n"
@@ -119,21 +124,6 @@ func override(settings, extra []string) []string {
 		settings = append(kept, e)
 	}
 	return settings
-}
-
-// gresConf lists the devices of each node in NVML's order, so that Slurm's
-// index is NVML's although the minors differ.
-func (l *Lab) gresConf() string {
-	if l.opts.PluginDir != "" {
-		return "AutoDetect=nvml\n"
-	}
-	var b strings.Builder
-	for _, n := range l.Nodes {
-		for _, d := range n.Devices {
-			fmt.Fprintf(&b, "NodeName=%s Name=gpu Type=h100 File=%s\n", n.Name, d)
-		}
-	}
-	return b.String()
 }
 
 // freePorts finds ports of the loopback address that nobody listens on.
