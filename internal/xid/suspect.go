@@ -1,6 +1,7 @@
 package xid
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -43,6 +44,7 @@ func NoteAppError(known []AppError, e Event, job string) []AppError {
 	known = slices.Clone(known)
 	i := slices.IndexFunc(known, func(k AppError) bool { return k.same(now) })
 	if i >= 0 {
+		now.Job = cmp.Or(now.Job, known[i].Job)
 		known = slices.Delete(known, i, i+1)
 	}
 	if len(known) == maxAppErrors {
@@ -51,10 +53,10 @@ func NoteAppError(known []AppError, e Event, job string) []AppError {
 	return append(known, now)
 }
 
-// same says that both are of one job. Without its number, one process is one
-// job, and so are processes that fail within a minute.
+// same says that both are of one job. Where a number is missing, one process is
+// one job, and so are processes that fail within a minute.
 func (a AppError) same(b AppError) bool {
-	if a.Job != "" || b.Job != "" {
+	if a.Job != "" && b.Job != "" {
 		return a.Job == b.Job
 	}
 	return a.PID != 0 && a.PID == b.PID || b.Time.Sub(a.Time).Abs() < sameFailure

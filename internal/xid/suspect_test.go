@@ -37,6 +37,8 @@ func TestAppErrors(t *testing.T) {
 		{"ranks of one job that fail together", []noted{fault("", 10, 0, 1), fault("", 11, time.Second, 2), fault("", 12, 2*time.Second, 3)}, day, 1},
 		{"one process again", []noted{fault("", 10, 0, 1), fault("", 10, time.Hour, 2)}, day, 1},
 		{"a collapsed event that goes on: its first process is an old one", []noted{fault("", 10, 0, 1), {31, 10, "", time.Hour, 1, 9}}, day, 2},
+		{"a process of the job, read after its end", []noted{fault("1", 10, 0, 1), fault("", 10, time.Hour, 2)}, day, 1},
+		{"another one of the job, read after its end", []noted{fault("1", 10, 0, 1), fault("", 11, time.Second, 2), fault("1", 12, time.Hour, 3)}, day, 1},
 		{"with and without a job", []noted{fault("1", 10, 0, 1), fault("", 11, time.Hour, 2)}, day, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
