@@ -92,12 +92,12 @@ func TestMarks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kernel.json")
 	for i := range uint64(100) {
-		if err := loadMarks(path, "b").save(path, i, 10*i+1); err != nil {
+		if err := loadMarks(path, "b").save(path, i, 10*i+1, 3); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m := loadMarks(path, "b")
-	if len(m.Marks) != maxMarks || m.time(99) != 991 || m.time(1) != 0 {
+	if len(m.Marks) != maxMarks || m.time(99) != 991 || m.time(1) != 0 || m.time(3) != 31 {
 		t.Errorf("%d marks, %+v", len(m.Marks), m.Marks[0])
 	}
 	if m := loadMarks(path, "another boot"); len(m.Marks) != 0 {

@@ -69,7 +69,7 @@ func (o readOptions) kernelLog(fs host.FS, bootID string, cards []gpu.ProcGPU, o
 	file := marksFile(o.identity)
 	known := loadMarks(file, bootID)
 	// Without it the next gap cannot be closed, no more.
-	_ = known.save(file, k.LastSeq, k.last)
+	_ = known.save(file, k.LastSeq, k.last, o.after)
 	if o.journal == "" || len(k.gaps) == 0 {
 		close(asked)
 		return

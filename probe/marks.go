@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gpuhooks/internal/runs"
 )
@@ -54,12 +55,20 @@ func (m marks) time(seq uint64) uint64 {
 	return 0
 }
 
-// save adds the last record of a look, unless it is there.
-func (m marks) save(path string, seq, usec uint64) error {
+// save adds the last record of a look, unless it is there. The one that the look
+// went on from stays: looks go on from it as long as a card is not well.
+func (m marks) save(path string, seq, usec, after uint64) error {
 	if path == "" || m.BootID == "" || usec == 0 || m.time(seq) != 0 {
 		return nil
 	}
-	m.Marks = append(m.Marks[max(0, len(m.Marks)-maxMarks+1):], mark{seq, usec})
+	if len(m.Marks) >= maxMarks {
+		oldest := 0
+		if m.Marks[0].Seq == after {
+			oldest = 1
+		}
+		m.Marks = slices.Delete(m.Marks, oldest, oldest+1)
+	}
+	m.Marks = append(m.Marks, mark{seq, usec})
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
