@@ -1,8 +1,8 @@
 package drain
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"gpuhooks/internal/slurmctl"
@@ -32,11 +32,9 @@ func drainedWith(nodes []slurmctl.Node, code string, b Brake, now time.Time) []s
 			out = append(out, n)
 		}
 	}
-	slices.SortStableFunc(out, func(x, y slurmctl.Node) int {
-		if c := x.ReasonTime.Or(time.Time{}).Compare(y.ReasonTime.Or(time.Time{})); c != 0 {
-			return c
-		}
-		return cmp.Compare(x.Name, y.Name)
+	sort.SliceStable(out, func(i, j int) bool {
+		x, y := out[i].ReasonTime.Or(time.Time{}), out[j].ReasonTime.Or(time.Time{})
+		return x.Before(y) || x.Equal(y) && out[i].Name < out[j].Name
 	})
 	return out
 }

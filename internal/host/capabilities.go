@@ -1,12 +1,11 @@
 package host
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -45,7 +44,7 @@ func (f FS) Capabilities() ([]gpu.MIGCap, error) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b gpu.MIGCap) int { return cmp.Compare(a.Minor, b.Minor) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Minor < out[j].Minor })
 	return out, errors.Join(errs...)
 }
 

@@ -12,7 +12,7 @@ package line
 import (
 	"fmt"
 	"math"
-	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -61,12 +61,7 @@ type tag struct{ key, value string }
 
 func (e *encoder) start(measurement string, tags ...tag) {
 	e.StartLine(measurement)
-	slices.SortFunc(tags, func(a, b tag) int {
-		if a.key < b.key {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(tags, func(i, j int) bool { return tags[i].key < tags[j].key })
 	for _, t := range tags {
 		if v := record.Clean(t.value); v != "" {
 			e.AddTag(t.key, v)

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"gpuhooks/internal/gpu"
@@ -58,8 +59,9 @@ func Cards(faults []Fault, now time.Time) []Card {
 		}
 		cards[i].take(f, now)
 	}
-	slices.SortStableFunc(cards, func(a, b Card) int {
-		return cmp.Or(cmp.Compare(b.Recent, a.Recent), cmp.Compare(b.Episodes, a.Episodes), b.Last.Compare(a.Last))
+	sort.SliceStable(cards, func(i, j int) bool {
+		a, b := cards[i], cards[j]
+		return cmp.Or(cmp.Compare(b.Recent, a.Recent), cmp.Compare(b.Episodes, a.Episodes), b.Last.Compare(a.Last)) < 0
 	})
 	return cards
 }

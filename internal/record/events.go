@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"gpuhooks/internal/check"
@@ -36,8 +37,8 @@ func events(in Input, gpus []GPU) []Event {
 			out = append(out, event(seen[i], j, gpus))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Event) int {
-		return a.Time.Or(time.Time{}).Compare(b.Time.Or(time.Time{}))
+	sort.SliceStable(out, func(i, j int) bool {
+		return out[i].Time.Or(time.Time{}).Before(out[j].Time.Or(time.Time{}))
 	})
 	xids := len(out) > 0
 	for _, f := range in.Findings {

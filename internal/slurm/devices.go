@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -178,7 +179,9 @@ func nvmlOrder(gpus []*InventoryGPU, v slurmconf.Version) deviceList {
 		}
 	}
 	byIndex := slices.Clone(gpus)
-	slices.SortStableFunc(byIndex, func(a, b *InventoryGPU) int { return a.Index.Or(maxNumbers) - b.Index.Or(maxNumbers) })
+	sort.SliceStable(byIndex, func(i, j int) bool {
+		return byIndex[i].Index.Or(maxNumbers) < byIndex[j].Index.Or(maxNumbers)
+	})
 	for _, g := range byIndex {
 		if !g.Index.IsSet() {
 			l.why = "a card of this node has no NVML index"
@@ -205,13 +208,10 @@ func instances(g *InventoryGPU) []target {
 	for i := range g.MIG {
 		out = append(out, target{gpu: g, mig: &g.MIG[i]})
 	}
-	slices.SortStableFunc(out, func(a, b target) int {
-		gi1, ci1, _ := g.capMinors(a.mig)
-		gi2, ci2, _ := g.capMinors(b.mig)
-		if gi1 != gi2 {
-			return gi1 - gi2
-		}
-		return ci1 - ci2
+	sort.SliceStable(out, func(i, j int) bool {
+		gi1, ci1, _ := g.capMinors(out[i].mig)
+		gi2, ci2, _ := g.capMinors(out[j].mig)
+		return gi1 < gi2 || gi1 == gi2 && ci1 < ci2
 	})
 	return out
 }
@@ -254,6 +254,8 @@ func fullOrder(gpus []*InventoryGPU, v slurmconf.Version) deviceList {
 
 func sortedByMinor(gpus []*InventoryGPU) (sorted []*InventoryGPU, ok bool) {
 	sorted = slices.Clone(gpus)
-	slices.SortStableFunc(sorted, func(a, b *InventoryGPU) int { return a.Minor.Or(maxNumbers) - b.Minor.Or(maxNumbers) })
+	sort.SliceStable(sorted, func(i, j int) bool {
+		return sorted[i].Minor.Or(maxNumbers) < sorted[j].Minor.Or(maxNumbers)
+	})
 	return sorted, !slices.ContainsFunc(gpus, func(g *InventoryGPU) bool { return !g.Minor.IsSet() })
 }

@@ -1,9 +1,8 @@
 package slurmconf
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +76,7 @@ func Diagnose(c Conf, f Facts) []Advice {
 		out = append(out, r(c, f)...)
 	}
 	rank := map[Severity]int{SevereError: 0, SevereWarning: 1, SevereInfo: 2}
-	slices.SortStableFunc(out, func(a, b Advice) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
+	sort.SliceStable(out, func(i, j int) bool { return rank[out[i].Severity] < rank[out[j].Severity] })
 	return out
 }
 

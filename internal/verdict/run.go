@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"gpuhooks/internal/check"
@@ -39,7 +40,7 @@ func Run(checks []check.Check, in check.Input, cfg config.Config, hook Hook, clo
 			v.Outcome = result.Outcome
 		}
 	}
-	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return cmp.Compare(weight(b), weight(a)) })
+	sort.SliceStable(v.Findings, func(i, j int) bool { return weight(v.Findings[i]) > weight(v.Findings[j]) })
 	v.decide(in)
 	return v
 }
