@@ -143,7 +143,7 @@ func (r *acked) look(env cli.Env, c config.Config, a ackOptions) (*node.Look, ve
 	l.Forgive(only)
 	v := l.Judge(nil, runs.NodeJobs(live))
 	r.answered = l.Reading.Answer == gpu.AnswerWhole
-	bad := map[string]bool{}
+	bad, good := map[string]bool{}, []string(nil)
 	for _, f := range v.Findings {
 		if f.Outcome != check.Fail {
 			continue
@@ -158,9 +158,10 @@ func (r *acked) look(env cli.Env, c config.Config, a ackOptions) (*node.Look, ve
 	for _, g := range l.Reading.Node.GPUs {
 		if g.Complete && !bad[g.UUID] && (only == nil || slices.Contains(only, g.UUID)) {
 			r.Acknowledged = append(r.Acknowledged, g.Identity)
+			good = append(good, g.UUID)
 		}
 	}
-	return l, v, nil
+	return l, v, l.Forgiven(good)
 }
 
 // write puts the person's word into the history of the cards that had a fault, or

@@ -13,7 +13,6 @@ func TestCachedVerdict(t *testing.T) {
 		t.Errorf("nothing kept: status %d, %s%s", code, out, errs)
 	}
 	n.person()
-	asked := n.read("asked")
 	if code, out, errs := n.person("--cached"); code != 0 || !strings.HasPrefix(out, "n1: pass, 0s ago, tier 1\n") {
 		t.Errorf("status %d, %s%s", code, out, errs)
 	}
@@ -30,7 +29,7 @@ func TestCachedVerdict(t *testing.T) {
 		t.Error("a lesser look was kept")
 	}
 	n.person()
-	asked = n.read("asked")
+	asked := n.read("asked")
 	code, out, _ := n.person("--cached", "--json")
 	var r cachedResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 1 || r.Schema != "gpuhooks.cached-verdict/1" || r.Verdict.Code != "LOST" || r.Age <= 0 {

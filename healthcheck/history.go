@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -138,7 +139,8 @@ func day(t time.Time) string {
 
 // codes are what was found, the most frequent first: "XID95 3, LOST 1".
 func codes(n map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(n), func(a, b string) int { return cmp.Or(cmp.Compare(n[b], n[a]), cmp.Compare(a, b)) })
+	names := slices.Sorted(maps.Keys(n))
+	sort.SliceStable(names, func(i, j int) bool { return n[names[i]] > n[names[j]] })
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s %d", name, n[name])
 	}

@@ -4,6 +4,10 @@
 //
 //	gpu-healthcheck [--config FILE] [--tier 0|1] [--boot] [--gpu GPU]... [--check CHECK]...
 //	                [--format text|json|csv] [--quiet] [--watch 5s]
+//	gpu-healthcheck --cached [--max-age 5m] [--json | --quiet]
+//	gpu-healthcheck ack [--gpu GPU]... [--reason TEXT] [--no-undrain] [--json]
+//	gpu-healthcheck history [--gpu GPU]... [--json]
+//	gpu-healthcheck gate [--wait 120s]
 //	gpu-healthcheck list [--json]
 //	gpu-healthcheck explain [CHECK | xid N | sxid N]
 //	gpu-healthcheck xid --file LOG [--json]

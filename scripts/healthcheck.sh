@@ -6,7 +6,7 @@ config=/etc/gpuhooks/gpuhooks.toml
 log=/var/log/gpuhooks.log
 
 # Slurm only logs the status: the program drains by itself. The wrapper keeps the
-# manners of the other two, so that a boot gate may use it as well.
+# manners of the other two.
 # To switch the hook off in a hurry: touch `off` beside the configuration file.
 
 PATH=/usr/sbin:/usr/bin:/sbin:/bin # Slurm sets none
