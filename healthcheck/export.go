@@ -11,7 +11,12 @@ import (
 // depends on it: what cannot be written is said.
 func (h *hook) export() {
 	if dir := h.cfg.Export.Textfile; dir != "" {
-		if err := node.Replace(filepath.Join(dir, "gpuhooks.prom"), h.prometheus(h.braked), 0o644, false); err != nil {
+		faults, err := h.durable().Faults()
+		if err != nil {
+			h.log.Warnf("the history of faults: %v", err)
+		}
+		text := h.prometheus(h.braked, node.Cards(faults, h.env.Now()))
+		if err := node.Replace(filepath.Join(dir, "gpuhooks.prom"), text, 0o644, false); err != nil {
 			h.log.Warnf("the textfile for Prometheus: %v", err)
 		}
 	}

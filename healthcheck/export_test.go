@@ -42,6 +42,8 @@ func TestPrometheus(t *testing.T) {
 		`gpuhooks_verdict_action{action="drain"} 1`,
 		`gpuhooks_verdict_action{action="none"} 0`,
 		`gpuhooks_drain_braked 0`,
+		`gpuhooks_gpu_recent_faults{gpu="0",uuid="GPU-0"} 0`,
+		`gpuhooks_gpu_recent_faults{gpu="1",uuid="GPU-1"} 1`,
 		`gpuhooks_gpu_up{gpu="0",uuid="GPU-0"} 1`,
 		`gpuhooks_gpu_up{gpu="1",uuid="GPU-1"} 0`,
 		`gpuhooks_gpu_result{gpu="1",uuid="GPU-1"} 3`,

@@ -8,6 +8,7 @@ import (
 
 	"gpuhooks/internal/cli"
 	"gpuhooks/internal/gpu"
+	"gpuhooks/internal/node"
 	"gpuhooks/internal/verdict"
 )
 
@@ -50,7 +51,7 @@ func one(b bool) float64 {
 
 // prometheus is the look as metrics. Their labels are bounded: by the checks, by
 // the cards of the node, and by what a finding may be called.
-func (l looked) prometheus(braked bool) []byte {
+func (l looked) prometheus(braked bool, history []node.Card) []byte {
 	var e exposition
 	v, n := l.verdict, &l.look.Reading.Node
 	e.family("gpuhooks_build_info", "The version that has looked; always 1.")
@@ -71,6 +72,16 @@ func (l looked) prometheus(braked bool) []byte {
 	e.sample("gpuhooks_drain_braked", one(braked))
 	e.checks(v)
 	e.gpus(n.GPUs, v)
+	e.family("gpuhooks_gpu_recent_faults", "Faults of the card in the last 30 days, from a good look to a failed one: from 3 on it is a lemon.")
+	for _, g := range n.GPUs {
+		recent := 0
+		for _, c := range history {
+			if c.Is(g.Identity) {
+				recent = c.Recent
+			}
+		}
+		e.sample("gpuhooks_gpu_recent_faults", float64(recent), "gpu", strconv.Itoa(g.Index), "uuid", g.UUID)
+	}
 	return e.Bytes()
 }
 
