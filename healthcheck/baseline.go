@@ -39,8 +39,8 @@ func newLearn(env cli.Env, o *options) *cli.Command {
 		Long: `Print a baseline made from this node, or from several nodes' answers: each FILE is
 what gpu-healthcheck --json printed there ("-" is the standard input). What more
 than half of the nodes, or of the cards of one name, have is expected; who differs
-is named on the standard error, and the exit status is 1. What has no majority is
-left out. Learn only from nodes that you know to be good, and read what was learnt.
+is named on the standard error, and the exit status is 1. What has no majority, or
+the MIG mode of cards that are not all divided alike, is left out. Learn only from nodes that you know to be good, and read what was learnt.
 
 EXIT STATUS
   0  printed, and all are alike

@@ -117,8 +117,19 @@ func TestLearnWithoutMajority(t *testing.T) {
 	other := mixed("n2")
 	other.Node.Driver.Version = gpu.Some("570.10")
 	b, out := Learn([]Named{mixed("n1"), other})
-	if b.Node.Driver != "" || len(out) != 2 || out[0].String() != "n1: driver is 580.95.05, and there is no majority: not expected" {
+	if b.Node.Driver != "" || len(out) != 2 || out[0].String() != "n1: driver is 580.95.05, and nothing is expected: they are not alike" {
 		t.Errorf("driver %q, %v", b.Node.Driver, out)
+	}
+}
+
+// Some cards of a node may be divided on purpose: then no mode is expected of any.
+func TestLearnMixedMIG(t *testing.T) {
+	n := mixed("n1")
+	n.Node.GPUs[0].Health.MIG = gpu.Some(gpu.Switch{Current: true, Pending: true})
+	n.Node.GPUs[0].Instances = []gpu.Instance{{Profile: "1g.10gb"}}
+	b, out := Learn([]Named{n})
+	if c := b.Cards[h100]; c.MIG != "" || c.Instances != nil || len(out) == 0 || b.Cards[a10].MIG != "off" {
+		t.Errorf("%+v, %v", c, out)
 	}
 }
 

@@ -20,6 +20,7 @@ type Item struct {
 
 	want  func(*Card) []string  // what is expected, one of them; none is not judged
 	learn func(*Card, *gpu.GPU) // takes over what a card has
+	byAll bool                  // learnt only where all cards of a kind are alike: nodes are divided on purpose
 }
 
 // Want is what a baseline expects of the card: one of these. None means that it
@@ -59,14 +60,14 @@ var items = []Item{
 	number("sm_clock_limit_mhz", "SM clock limit", "%d MHz", func(g *gpu.GPU) gpu.Opt[int] { return g.Health.SMClockLimit }, func(c *Card) *int { return &c.SMClock }),
 	number("memory_total_bytes", "memory", "%d bytes", func(g *gpu.GPU) gpu.Opt[uint64] { return g.Health.MemoryTotal }, func(c *Card) *uint64 { return &c.Memory }),
 	word("ecc", "ECC", func(g *gpu.GPU) (string, bool) { return mode(g.Health.ECC) }, func(c *Card) *string { return &c.ECC }),
-	word("mig", "MIG mode", func(g *gpu.GPU) (string, bool) { return mode(g.Health.MIG) }, func(c *Card) *string { return &c.MIG }),
+	together(word("mig", "MIG mode", func(g *gpu.GPU) (string, bool) { return mode(g.Health.MIG) }, func(c *Card) *string { return &c.MIG })),
 	word("persistence", "persistence mode", func(g *gpu.GPU) (string, bool) { return onOff(g.Health.Persistence) }, func(c *Card) *string { return &c.Persistence }),
 	word("compute_mode", "compute mode", func(g *gpu.GPU) (string, bool) { return g.Health.ComputeMode.Get() }, func(c *Card) *string { return &c.ComputeMode }),
 	word("virtualization", "virtualization", func(g *gpu.GPU) (string, bool) { return g.Virtualization.Get() }, func(c *Card) *string { return &c.Virtualization }),
 	flag("licensed", "vGPU licence", func(g *gpu.GPU) gpu.Opt[bool] { return g.Health.License }, func(c *Card) *bool { return &c.Licensed }),
 	flag("fabric", "NVLink fabric", joined, func(c *Card) *bool { return &c.Fabric }),
 	{
-		Key: "instances", Label: "MIG instances",
+		Key: "instances", Label: "MIG instances", byAll: true,
 		Have: func(g *gpu.GPU) (string, bool) { return profiles(count(g)), g.Complete },
 		want: func(c *Card) []string {
 			if c.Instances == nil {
@@ -134,6 +135,11 @@ func flag(key, label string, have func(*gpu.GPU) gpu.Opt[bool], in func(*Card) *
 		},
 		learn: func(c *Card, g *gpu.GPU) { *in(c) = have(g).Or(false) },
 	}
+}
+
+func together(i Item) Item {
+	i.byAll = true
+	return i
 }
 
 func show[T any](o gpu.Opt[T], format string) (string, bool) {

@@ -15,8 +15,8 @@ type Named struct {
 	Node gpu.Node
 }
 
-// Outlier is a node, or one of its cards, that is not as most are. Where there
-// is no majority, Most is "" and nothing is expected.
+// Outlier is a node, or one of its cards, that is not as most are. Where too few
+// are alike, Most is "" and nothing is expected.
 type Outlier struct {
 	Node string        `json:"node"`
 	GPU  *gpu.Identity `json:"gpu,omitempty"`
@@ -33,7 +33,7 @@ func (o Outlier) String() string {
 		who += fmt.Sprintf(" gpu %d %s (%s)", o.GPU.Index, o.GPU.UUID, o.Kind)
 	}
 	if o.Most == "" {
-		return fmt.Sprintf("%s: %s is %s, and there is no majority: not expected", who, o.Key, o.Have)
+		return fmt.Sprintf("%s: %s is %s, and nothing is expected: they are not alike", who, o.Key, o.Have)
 	}
 	return fmt.Sprintf("%s: %s is %s, most have %s", who, o.Key, o.Have, o.Most)
 }
@@ -95,14 +95,15 @@ type have struct {
 	value string
 }
 
-// settle finds the majority; take is called with one who has it. Everybody else
-// is an outlier.
-func (l *learner) settle(key string, all []have, take func(i int)) {
+// settle finds the majority, or what all have; take is called with one who has
+// it. Everybody else is an outlier.
+func (l *learner) settle(key string, byAll bool, all []have, take func(i int)) {
 	var values []string
 	for _, h := range all {
 		values = append(values, h.value)
 	}
-	most, _, ok := Majority(values)
+	most, n, ok := Majority(values)
+	ok = ok && (n == len(values) || !byAll)
 	if len(all) == 0 {
 		return
 	}
@@ -132,7 +133,7 @@ func (l *learner) node(key string, value func(*gpu.Node) (string, bool), take fu
 			all, from = append(all, have{node: l.nodes[i].Name, value: v}), append(from, &l.nodes[i].Node)
 		}
 	}
-	l.settle(key, all, func(i int) { take(from[i]) })
+	l.settle(key, false, all, func(i int) { take(from[i]) })
 }
 
 // host settles what surrounds the cards, where it was read.
@@ -194,7 +195,7 @@ func (l *learner) cards(name string) {
 				}
 			}
 		}
-		l.settle(item.Key, all, func(i int) { item.learn(&c, all[i].gpu) })
+		l.settle(item.Key, item.byAll, all, func(i int) { item.learn(&c, all[i].gpu) })
 	}
 	if c.Count > 0 { // a kind that most nodes have not is not expected
 		l.b.Cards[name] = c
