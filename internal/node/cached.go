@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -24,12 +23,8 @@ type Cached struct {
 
 // Digest names a configuration: another one may judge otherwise.
 func Digest(c config.Config) string {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return "" // equal to no other
-	}
-	sum := fnv.New64a() // notices a change; nobody gains by forging it
-	sum.Write(b)
+	sum := fnv.New64a()        // notices a change; nobody gains by forging it
+	fmt.Fprintf(sum, "%#v", c) // maps in order; JSON would first learn all types
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
