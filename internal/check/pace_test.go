@@ -58,9 +58,9 @@ func TestTemperature(t *testing.T) {
 	memory := on(1, func(g *gpu.GPU) { g.Readings[gpu.MemTemperature] = 96 })
 	runTests(t, temperature, []test{
 		{"once (GB200 moves fast)", margin(2), nil},
-		{"twice", all(margin(2), again), []string{"fail GPU-1: 2 degrees below the temperature at which it slows down"}},
+		{"twice", all(margin(2), again), []string{"fail GPU-1: 2 C below the temperature at which it slows down"}},
 		{"was hot", all(margin(20), again), nil},
-		{"no margin, but thresholds", all(celsius(92, 90), again), []string{"fail GPU-1: 2 degrees below the temperature at which it slows down"}},
+		{"no margin, but thresholds", all(celsius(92, 90), again), []string{"fail GPU-1: 2 C below the temperature at which it slows down"}},
 		{"warm", all(celsius(92, 80), again), nil},
 		{"memory", all(memory, again), []string{"fail GPU-1: the memory is at 96 C, its highest"}},
 		{"not told", on(1, func(g *gpu.GPU) { g.Readings = nil }), []string{"skip GPU-1: the driver does not report how far it is from slowing down"}},

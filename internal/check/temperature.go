@@ -38,7 +38,7 @@ func tooHot(in Input, g *gpu.GPU) (text string, hot bool) {
 		margin, known = float64(limit)-t, read
 	}
 	if known {
-		text = fmt.Sprintf("%.0f degrees below the temperature at which it slows down", margin)
+		text = fmt.Sprintf("%.0f C below the temperature at which it slows down", margin)
 		hot = margin <= float64(in.Limits.TemperatureMargin)
 	}
 	limit, ok := g.MemoryMax.Get()
