@@ -31,7 +31,7 @@ EXEC := $(if $(SUDO),-exec "$(SUDO)")
 # Slurm's plugin for AutoDetect=nvml; where it cannot be had, its tests say "skipped".
 NVML_PLUGIN = "$$(timeout 120 scripts/slurm-nvml-plugin || :)"
 
-.PHONY: build release demo demo-stop test test-full lint check-link bench man install clean deps FORCE
+.PHONY: build release demo demo-stop test test-full lint check-link bench detect man install clean deps FORCE
 FORCE:
 
 build: $(STATIC:%=bin/%) bin/gpu-probe
@@ -81,6 +81,10 @@ check-link: build
 
 bench: deps build
 	$(SUDO) go run ./internal/lab/bench
+
+# docs/detection.md anew: read what has changed before you commit it.
+detect: deps build
+	CGO_ENABLED=0 go test $(EXEC) -tags e2e -count 1 ./internal/lab/detect -update
 
 # The generator is in no program that is shipped, hence the tag.
 man:

@@ -36,7 +36,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, cgo := range map[string]string{"prolog": "0", "epilog": "0", "probe": "1"} {
+	for name, cgo := range map[string]string{"prolog": "0", "epilog": "0", "healthcheck": "0", "probe": "1"} {
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "gpu-"+name), "gpuhooks/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "CGO_CFLAGS=-O1 -Wno-deprecated-declarations", "CGO_LDFLAGS=-Wl,-z,lazy")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -92,6 +92,7 @@ state = %q
 fallback = %q
 probe = %q
 nvml = %q
+baseline = %q
 [slurm]
 conf = %q
 scontrol = %q
@@ -104,7 +105,7 @@ tick = "200ms"
 delay = "0s"
 %s
 `, mode, s.Root(), s.Path("run"), s.Path("spool"), s.Path("var"), s.Path("run/unsent"), filepath.Join(s.bin, "gpu-probe"), s.Library(),
-		s.Path("slurm.conf"), s.Path("scontrol"), s.Path("sinfo"), sampler, more))
+		s.Path("baseline.toml"), s.Path("slurm.conf"), s.Path("scontrol"), s.Path("sinfo"), sampler, more))
 }
 
 // Path is a path below the stage's directory.
