@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/gpu"
@@ -25,11 +26,15 @@ var readings = Check{
 			case len(g.Faults) == 0:
 				return Finding{Outcome: Pass}
 			}
+			outcome := Error
+			if !slices.ContainsFunc(g.Faults, func(f gpu.Fault) bool { return f.Call != "nvmlDeviceGetFanSpeed" }) {
+				outcome = Warn // a broken sensor: everything that could condemn the card was read
+			}
 			text := g.Faults[0].Error()
 			if more := len(g.Faults) - 1; more > 0 {
 				text += fmt.Sprintf(" (and %d more)", more)
 			}
-			return Finding{Outcome: Error, Text: text}
+			return Finding{Outcome: outcome, Text: text}
 		})
 	},
 }

@@ -129,6 +129,9 @@ func TestReadings(t *testing.T) {
 	runTests(t, readings, []test{
 		{"a call fails", faults(power), []string{"error GPU-1: nvmlDeviceGetPowerUsage: error (code 999)"}},
 		{"several calls fail", faults(power, power, power), []string{"error GPU-1: nvmlDeviceGetPowerUsage: error (code 999) (and 2 more)"}},
+		{"only the fan's sensor fails", faults(gpu.Fault{Call: "nvmlDeviceGetFanSpeed", Code: 999, Kind: gpu.FaultOther}), []string{
+			"warn GPU-1: nvmlDeviceGetFanSpeed: error (code 999)",
+		}},
 		{"lost is another check", faults(power, gpu.Fault{Kind: gpu.FaultLost}), nil},
 		{"reset required is another check", faults(gpu.Fault{Kind: gpu.FaultResetRequired}), nil},
 	})

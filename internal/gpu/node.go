@@ -106,6 +106,7 @@ type Identity struct {
 	CPUs           Opt[string]  `json:"cpus,omitzero"`               // CPUs near the card, "0-31,64-95"
 	Slowdown       Opt[int]     `json:"slowdown_celsius,omitzero"`   // hardware slowdown threshold
 	MemoryMax      Opt[int]     `json:"memory_max_celsius,omitzero"` // highest memory temperature
+	Fan            Opt[bool]    `json:"fan,omitzero"`                // it has a fan of its own
 }
 
 // GPU is one look at one card.

@@ -30,6 +30,7 @@ const (
 	Temperature    Metric = "temperature_celsius"
 	MemTemperature Metric = "memory_temperature_celsius"
 	TempMargin     Metric = "temperature_margin_celsius" // to the slowdown limit
+	FanSpeed       Metric = "fan_speed_ratio"            // of the card's own fan
 	SMClock        Metric = "sm_clock_mhz"
 	MemClock       Metric = "memory_clock_mhz"
 )

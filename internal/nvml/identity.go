@@ -97,6 +97,8 @@ func identifyLimits(d nvml.Device, id *gpu.Identity, a *answers) {
 	if t, ret := d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_MEM_MAX); a.ok("nvmlDeviceGetTemperatureThreshold", ret) && t > 0 {
 		id.MemoryMax = within(a, "nvmlDeviceGetTemperatureThreshold", int(t), 1, 199)
 	}
+	_, ret := d.GetFanSpeed() // a sensor that fails belongs to a fan, too
+	id.Fan = gpu.Some(ret != nvml.ERROR_NOT_SUPPORTED)
 }
 
 // identifyPlace reads the NUMA node and the CPUs near the card.

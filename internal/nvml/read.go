@@ -116,6 +116,7 @@ func (l *Library) Read(index int, known *gpu.Identity, o Options, early func(gpu
 	var list []process
 	if !o.CountersOnly {
 		readTemperature(d, g.Readings, &a)
+		readFan(d, g.Identity, g.Readings, &a)
 		readPower(d, g.Readings, &a)
 		if !mig {
 			readUtilization(d, g.Readings, &a)

@@ -64,6 +64,21 @@ func readTemperature(d nvml.Device, r gpu.Readings, a *answers) {
 	}
 }
 
+// readFan reads the speed of the card's own fan. Cards that the chassis cools
+// have none.
+func readFan(d nvml.Device, id gpu.Identity, r gpu.Readings, a *answers) {
+	if !id.Fan.Or(false) {
+		return
+	}
+	speed, ret := d.GetFanSpeed()
+	if !a.ok("nvmlDeviceGetFanSpeed", ret) {
+		return
+	}
+	if v, ok := percent(float64(speed)); ok {
+		r[gpu.FanSpeed] = v
+	}
+}
+
 // readMargin reads how far the GPU is from its slowdown limit. Cards before Ada
 // and Hopper do not tell.
 func (l *Library) readMargin(d nvml.Device, id gpu.Identity, r gpu.Readings, a *answers) {

@@ -49,6 +49,7 @@ var alwaysPresent = []string{
 	"nvmlDeviceGetUtilizationRates",
 	"nvmlDeviceGetSamples",
 	"nvmlDeviceGetTemperature",
+	"nvmlDeviceGetFanSpeed",
 	"nvmlDeviceGetClockInfo",
 	"nvmlDeviceGetMigDeviceHandleByIndex",
 	"nvmlDeviceGetDeviceHandleFromMigDeviceHandle",
