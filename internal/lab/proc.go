@@ -13,8 +13,11 @@ import (
 // in it: without one the hooks find no process that uses a GPU. The mounts are
 // this cluster's own and private.
 func (n *Node) mountProc() error {
-	proc, driver := filepath.Join(n.Root(), "proc"), filepath.Join(n.Dir, "proc-driver")
-	if err := os.Rename(filepath.Join(proc, "driver"), driver); err != nil {
+	proc, own := filepath.Join(n.Root(), "proc"), filepath.Join(n.Dir, "proc")
+	if err := os.Rename(proc, own); err != nil {
+		return err
+	}
+	if err := os.Mkdir(proc, 0o755); err != nil {
 		return err
 	}
 	for _, m := range []struct {
@@ -23,7 +26,8 @@ func (n *Node) mountProc() error {
 	}{
 		{"proc", proc, "proc", 0},
 		{"", proc, "", syscall.MS_PRIVATE},
-		{driver, filepath.Join(proc, "driver"), "", syscall.MS_BIND},
+		{filepath.Join(own, "driver"), filepath.Join(proc, "driver"), "", syscall.MS_BIND},
+		{filepath.Join(own, "devices"), filepath.Join(proc, "devices"), "", syscall.MS_BIND},
 	} {
 		if err := syscall.Mount(m.source, m.target, m.kind, m.flags, ""); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", m.source, m.target, err)

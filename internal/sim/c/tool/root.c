@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -54,6 +56,8 @@ void link_to(const char *target, const char *format, ...) {
 	va_end(args);
 	ssize_t n = readlink(path, old, sizeof old - 1);
 	if (n > 0 && (size_t)n == strlen(target) && !memcmp(old, target, (size_t)n)) return;
+	struct statfs fs;
+	if (n < 0 && !statfs(path, &fs) && fs.f_type == PROC_SUPER_MAGIC) return; // the root has a real /proc
 	make_parents(path);
 	unlink(path);
 	if (symlink(target, path)) fail("%s: %m", path);
