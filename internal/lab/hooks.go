@@ -73,8 +73,9 @@ func (l *Lab) SetMode(n *Node, mode string) error {
 func (l *Lab) nodeConfig(n *Node, mode string) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Node %s of the lab.\nmode = %q\n", n.Name, mode)
-	fmt.Fprintf(&b, "\n[paths]\nroot = %q\nrun = %q\nspool = %q\nstate = %q\nfallback = %q\nprobe = %q\nnvml = %q\n",
-		n.Root(), n.Run(), n.Spool(), filepath.Join(n.Dir, "state"), n.Fallback(), filepath.Join(l.bin(), "gpu-probe"), n.Sim.Library())
+	fmt.Fprintf(&b, "\n[paths]\nroot = %q\nrun = %q\nspool = %q\nstate = %q\nfallback = %q\nprobe = %q\nnvml = %q\nbaseline = %q\n",
+		n.Root(), n.Run(), n.Spool(), filepath.Join(n.Dir, "state"), n.Fallback(), filepath.Join(l.bin(), "gpu-probe"), n.Sim.Library(),
+		filepath.Join(n.Dir, "baseline.toml"))
 	fmt.Fprintf(&b, "\n[slurm]\nconf = %q\nnodename = %q\n", l.SlurmConf(), n.Name)
 	for _, p := range slurmCommands {
 		path := commandPath(p)

@@ -145,3 +145,22 @@ func reports(b *bench, dir string) (rows []row, err error) {
 	}
 	return []row{b.timing("gpu-accounting report", times, 15*time.Millisecond, 0)}, nil
 }
+
+// cached is what NHC and monitoring wait for: the last verdict, from a file.
+func cached(b *bench, dir string) (rows []row, err error) {
+	n, err := newNode(dir, b.bin, "dgx-h100")
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := n.run(nil, "gpu-healthcheck", "--quiet"); err != nil {
+		return nil, err
+	}
+	times, err := repeat(100, func() (time.Duration, error) {
+		took, _, err := n.run(nil, "gpu-healthcheck", "--cached")
+		return took, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []row{b.timing("gpu-healthcheck --cached", times, 5*time.Millisecond, 0)}, nil
+}

@@ -42,7 +42,7 @@ type bench struct {
 
 func main() {
 	bin := flag.String("bin", "bin", "directory of the built programs")
-	only := flag.String("only", "", "one part: size, prolog, calls, epilog, sampler, report, accuracy")
+	only := flag.String("only", "", "one part: size, prolog, calls, epilog, sampler, report, cached, accuracy")
 	flag.Parse()
 	if err := run(*bin, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
@@ -72,7 +72,7 @@ func run(bin, only string) (err error) {
 	}
 	for _, p := range []part{
 		{"size", sizes}, {"prolog", prologs}, {"calls", calls}, {"epilog", epilogs},
-		{"sampler", samplers}, {"report", reports}, {"accuracy", accuracy},
+		{"sampler", samplers}, {"report", reports}, {"cached", cached}, {"accuracy", accuracy},
 	} {
 		if only != "" && only != p.name {
 			continue

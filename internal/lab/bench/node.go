@@ -53,6 +53,7 @@ state = %q
 fallback = %q
 probe = %q
 nvml = %q
+baseline = %q
 [slurm]
 conf = %q
 gres_conf = %q
@@ -61,7 +62,7 @@ nodename = "bench"
 enabled = %t
 tick = "1s"
 `, n.sim.Root(), n.path("run"), n.path("spool"), n.path("state"), n.path("unsent"),
-		filepath.Join(n.bin, "gpu-probe"), n.sim.Library(), n.path("slurm.conf"), n.path("gres.conf"), sampler)
+		filepath.Join(n.bin, "gpu-probe"), n.sim.Library(), n.path("baseline.toml"), n.path("slurm.conf"), n.path("gres.conf"), sampler)
 	for name, text := range map[string]string{
 		"gpuhooks.toml": text,
 		"gres.conf":     gres,
