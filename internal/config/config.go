@@ -78,7 +78,7 @@ type Sampler struct {
 
 // Drain is how the node is taken out of service, and what holds that back.
 type Drain struct {
-	Delay         Duration `toml:"delay"`          // random delay up to this before Slurm is asked
+	Delay         Duration `toml:"delay"`          // random delay up to this before Slurm is asked; all of it passes before the nodes are counted again
 	Timeout       Duration `toml:"timeout"`        // delay and all Slurm calls together
 	BrakeMin      int      `toml:"brake_min"`      // the brake holds from max(min, fraction × nodes) drained with one code
 	BrakeFraction float64  `toml:"brake_fraction"` // 0..1

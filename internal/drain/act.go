@@ -25,6 +25,7 @@ type Request struct {
 	OwnLost bool          // a GPU of the job's own is lost: passes the brake
 	Brake   Brake         // see Limit
 	Delay   time.Duration // a random part of it passes first, so that nodes that fail together do not ask together
+	Settle  time.Duration // passes before the nodes are counted again: by then those who counted before us have drained
 	Now     time.Time     // for the brake's window
 }
 
@@ -69,7 +70,7 @@ func (r Result) end(o Outcome, format string, args ...any) Result {
 // observe mode.
 func Act(ctx context.Context, s Slurm, q Request) Result {
 	var r Result
-	if err := wait(ctx, q.Delay); err != nil {
+	if err := wait(ctx, part(q.Delay)); err != nil {
 		return r.end(NoAnswer, "not drained: no time was left")
 	}
 	n, err := s.Node(ctx, q.Node)
@@ -137,6 +138,11 @@ func (q Request) confirm(ctx context.Context, s Slurm, r Result, reason string, 
 		r.Outcome = Drained
 		return r
 	}
+	// Slurm's times are in seconds, so names decide within one: who counted too early
+	// would not see a node that drains a moment later and comes before it.
+	if err := wait(ctx, q.Settle); err != nil {
+		return r.end(Drained, "could not count again: no time was left")
+	}
 	nodes, err := s.Nodes(ctx)
 	if err != nil {
 		return r.end(Drained, "could not count again: %v", err)
@@ -153,12 +159,20 @@ func (q Request) confirm(ctx context.Context, s Slurm, r Result, reason string, 
 	return r.end(Undone, "undrained again: %d nodes were drained with %s at once, the brake allows %d", count, q.Code, limit)
 }
 
-// wait sleeps a random part of d.
+// part is a random part of d.
+func part(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return rand.N(d)
+}
+
+// wait sleeps for d, or until there is no time left.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(rand.N(d))
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gpuhooks/internal/gpu"
@@ -69,6 +70,7 @@ type cluster struct {
 	calls    []string
 	fail     map[string]error // by call; Node#2 is the second
 	onDrain  func(*cluster)   // what happens at the same moment
+	onCount  func(*cluster)   // what has happened when the nodes are counted
 	silently bool             // accepts a drain and does nothing
 }
 
@@ -117,6 +119,9 @@ func (c *cluster) Node(_ context.Context, name string) (slurmctl.Node, error) {
 }
 
 func (c *cluster) Nodes(context.Context) ([]slurmctl.Node, error) {
+	if c.onCount != nil {
+		c.onCount(c)
+	}
 	return append([]slurmctl.Node(nil), c.nodes...), c.call("Nodes")
 }
 
@@ -307,4 +312,24 @@ func TestUndrain(t *testing.T) {
 	if err := Undrain(context.Background(), c, "n0", reasonA); err != nil || c.nodes[0].Drained() {
 		t.Errorf("%v", err)
 	}
+}
+
+// A node that counted when we did and drains a little later, in the same second, may
+// come before us in the order on which all agree.
+func TestActWaitsForThoseWhoCountedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = 200 * time.Millisecond
+		c := newCluster(10).drained(1, reasonA, now).drained(2, reasonA, now)
+		began := time.Now()
+		c.onCount = func(c *cluster) {
+			if time.Since(began) > late {
+				c.drained(3, reasonA, now)
+			}
+		}
+		q := request()
+		q.Node, q.Settle = "n9", 2*late
+		if r := Act(t.Context(), c, q); r.Outcome != Undone || c.find("n9").Drained() {
+			t.Errorf("%s: %q", r.Outcome, r.Texts)
+		}
+	})
 }

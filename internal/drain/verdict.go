@@ -30,7 +30,7 @@ func OnVerdict(ctx context.Context, c config.Config, v verdict.Verdict, name, sl
 	r := Act(ctx, Client(c, slurmConf), Request{
 		Node: name, Code: v.Code, Reason: Prefix + v.Reason, OwnLost: v.OwnLost,
 		Brake: Brake{Min: c.Drain.BrakeMin, Fraction: c.Drain.BrakeFraction, Window: c.Drain.BrakeWindow.D()},
-		Delay: c.Drain.Delay.D(), Now: now,
+		Delay: c.Drain.Delay.D(), Settle: c.Drain.Delay.D(), Now: now,
 	})
 	if err := remember(node.Durable{Dir: c.Paths.State}, r, v.Code, v.Class, now); err != nil {
 		r.Texts = append(r.Texts, fmt.Sprintf("the drain is not remembered: %v", err))
