@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gpuhooks/internal/config"
 	"gpuhooks/internal/gpu"
 )
@@ -187,7 +189,7 @@ func (p *process) answer(ctx context.Context, c *collector) error {
 			}
 			ended <- err
 		}()
-		err = scan(p.out, c.take)
+		err = scan(rest{p.out}, c.take)
 	}()
 	defer c.close()
 	exited := p.exited
@@ -201,11 +203,33 @@ func (p *process) answer(ctx context.Context, c *collector) error {
 		case <-exited:
 			// A child of it may hold the pipe: take what is there and no more.
 			exited = nil
-			_ = p.out.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+			_ = p.out.SetReadDeadline(time.Now())
 		case <-ctx.Done():
 			return errDeadline
 		}
 	}
+}
+
+// rest reads a pipe. What lies in it can be read after its deadline too: on a busy
+// machine a probe may be long gone before its last lines are read.
+type rest struct{ pipe *os.File }
+
+func (r rest) Read(b []byte) (int, error) {
+	n, late := r.pipe.Read(b)
+	if !errors.Is(late, os.ErrDeadlineExceeded) {
+		return n, late
+	}
+	raw, err := r.pipe.SyscallConn()
+	if err != nil {
+		return 0, late
+	}
+	if bad := raw.Control(func(fd uintptr) { n, err = unix.Read(int(fd), b) }); bad != nil || err != nil {
+		return 0, late // also where nothing lies there: the pipe does not block
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // why says why the lines ended before the last one.
