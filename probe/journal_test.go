@@ -195,7 +195,7 @@ func TestReadAsksTheJournal(t *testing.T) {
 			if k.Lost != tt.lost || strings.Join(codes, " ") != tt.codes || k.LastSeq != 51 {
 				t.Errorf("%d lost, events %v, up to %d; want %d, %s", k.Lost, codes, k.LastSeq, tt.lost, tt.codes)
 			}
-			if took := time.Since(began); took > 3500*time.Millisecond {
+			if took := time.Since(began); took > 30*time.Second { // the one that hangs does so for ever
 				t.Errorf("took %v", took)
 			}
 		})
