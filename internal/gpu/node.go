@@ -46,15 +46,16 @@ type Presence struct {
 
 // PCIDevice is one NVIDIA GPU as the PCI bus shows it (/sys/bus/pci/devices).
 type PCIDevice struct {
-	Address  string   `json:"address"` // as NVML prints it: 00000000:3B:00.0
-	Driver   string   `json:"driver"`  // kernel driver bound: nvidia, vfio-pci, ""
-	Width    Opt[int] `json:"width"`   // current lanes
-	MaxWidth Opt[int] `json:"max_width"`
+	Address string `json:"address"` // as NVML prints it: 00000000:3B:00.0
+	Driver  string `json:"driver"`  // kernel driver bound: nvidia, vfio-pci, ""
 
-	Gen    Opt[int]     `json:"gen,omitzero"` // PCIe generation of the link now: idle cards lower it
-	MaxGen Opt[int]     `json:"max_gen,omitzero"`
-	Slot   Opt[PCISlot] `json:"slot,omitzero"` // the port above it
-	AER    Counters     `json:"aer,omitempty"` // aer_dev_*: PCIeAERCorrectable, …
+	// The rest is read only where the host is asked for.
+	Width    Opt[int]     `json:"width,omitzero"` // current lanes
+	MaxWidth Opt[int]     `json:"max_width,omitzero"`
+	Gen      Opt[int]     `json:"gen,omitzero"` // PCIe generation of the link now: idle cards lower it
+	MaxGen   Opt[int]     `json:"max_gen,omitzero"`
+	Slot     Opt[PCISlot] `json:"slot,omitzero"` // the port above it
+	AER      Counters     `json:"aer,omitempty"` // aer_dev_*: PCIeAERCorrectable, …
 }
 
 // MIGCap is /proc/driver/nvidia/capabilities/gpuN/mig/gi…/access: who may open

@@ -64,13 +64,39 @@ func TestPCI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []gpu.PCIDevice{{
-		Address: "00000000:1B:00.0", Driver: "nvidia", Width: gpu.Some(16), MaxWidth: gpu.Some(16),
-	}, {
-		Address: "00000000:43:00.0", // does not answer: nothing known, not zero
-	}}
+	want := []gpu.PCIDevice{{Address: "00000000:1B:00.0", Driver: "nvidia"}, {Address: "00000000:43:00.0"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("PCI:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestParseUevent(t *testing.T) {
+	for in, want := range map[string]uevent{
+		"DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=10DE:2330\nPCI_SLOT_NAME=0000:1b:00.0\n": {true, "nvidia"},
+		"PCI_CLASS=30000\nPCI_ID=10de:2684\n":                                            {true, ""},
+		"DRIVER=vfio-pci\nPCI_CLASS=30200\nPCI_ID=10DE:2330":                             {true, "vfio-pci"},
+		"DRIVER=nvidia-nvswitch\nPCI_CLASS=68000\nPCI_ID=10DE:22A3\n":                    {false, "nvidia-nvswitch"},
+		"DRIVER=snd_hda_intel\nPCI_CLASS=40300\nPCI_ID=10DE:22BA\n":                      {false, "snd_hda_intel"},
+		"DRIVER=i915\nPCI_CLASS=30000\nPCI_ID=8086:4680\n":                               {false, "i915"},
+		"PCI_CLASS=3020\nPCI_ID=10DE:2330\n":                                             {},
+		"":                                                                               {},
+	} {
+		if got := parseUevent(in); got != want {
+			t.Errorf("%q: %+v, want %+v", in, got, want)
+		}
+	}
+}
+
+// A card that does not answer shows all bits set: nothing is known, not zero.
+func TestLinkWidth(t *testing.T) {
+	f := node(t)
+	devices, err := f.PCI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, faults := f.Links(devices)
+	if len(faults) != 0 || got[0].Width != gpu.Some(16) || got[0].MaxWidth != gpu.Some(16) || got[1].Width.IsSet() || got[1].MaxWidth.IsSet() {
+		t.Errorf("%+v, %+v", got, faults)
 	}
 }
 
@@ -86,7 +112,7 @@ func TestPresence(t *testing.T) {
 		ModuleVersion: gpu.Some("580.95.05"),
 		Control:       gpu.Some(false),
 		PCI: []gpu.PCIDevice{
-			{Address: "00000000:1B:00.0", Driver: "nvidia", Width: gpu.Some(16), MaxWidth: gpu.Some(16)},
+			{Address: "00000000:1B:00.0", Driver: "nvidia"},
 			{Address: "00000000:43:00.0"},
 		},
 		Proc: []gpu.ProcGPU{

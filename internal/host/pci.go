@@ -26,31 +26,44 @@ func (f FS) PCI() ([]gpu.PCIDevice, error) {
 	var out []gpu.PCIDevice
 	for _, e := range entries {
 		dir := filepath.Join(pciDevices, e.Name())
-		if v, err := f.value(dir, "vendor"); err != nil || v != "0x10de" {
-			continue
+		b, err := f.read(smallFile, dir, "uevent")
+		if err != nil {
+			continue // it has just gone
 		}
-		class, _ := f.value(dir, "class")
-		if !strings.HasPrefix(class, "0x0300") && !strings.HasPrefix(class, "0x0302") {
-			continue // an NVSwitch, an audio function, …
+		u := parseUevent(string(b))
+		if !u.gpu {
+			continue // an NVSwitch, an audio function, another vendor's, …
 		}
 		if _, err := os.Lstat(f.Path(dir, "physfn")); err == nil {
 			continue // a part of a card that its host gives to virtual machines
 		}
-		out = append(out, f.pciDevice(dir, e.Name()))
+		out = append(out, gpu.PCIDevice{Address: BusID(e.Name()), Driver: u.driver})
 	}
 	return out, nil
 }
 
-func (f FS) pciDevice(dir, name string) gpu.PCIDevice {
-	lanes := func(file string) gpu.Opt[int] {
-		s, _ := f.value(dir, file)
-		return parseLinkWidth(s)
+// uevent is what one file tells of a PCI device: a prolog reads it of each.
+type uevent struct {
+	gpu    bool   // an NVIDIA display or 3D controller
+	driver string // the kernel driver that is bound to it; "" when none is
+}
+
+func parseUevent(s string) uevent {
+	var u uevent
+	var nvidia, display bool
+	for line := range strings.Lines(s) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch key {
+		case "DRIVER":
+			u.driver = value
+		case "PCI_ID": // 10DE:2330
+			nvidia = strings.HasPrefix(strings.ToUpper(value), "10DE:")
+		case "PCI_CLASS": // 30200, of which the last two digits are the interface
+			display = len(value) == 5 && (strings.HasPrefix(value, "300") || strings.HasPrefix(value, "302"))
+		}
 	}
-	d := gpu.PCIDevice{Address: BusID(name), Width: lanes("current_link_width"), MaxWidth: lanes("max_link_width")}
-	if target, err := os.Readlink(f.Path(dir, "driver")); err == nil {
-		d.Driver = filepath.Base(target)
-	}
-	return d
+	u.gpu = nvidia && display
+	return u
 }
 
 // parseLinkWidth reads a number of lanes. A card that does not answer shows 63

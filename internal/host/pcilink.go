@@ -12,13 +12,14 @@ import (
 	"gpuhooks/internal/gpu"
 )
 
-// Links adds to what PCI listed the generation of each card's link, the port
+// Links adds to what PCI listed the width and generation of each card's link, the port
 // above the card, and the errors that both have counted: some hundred small
 // files on a node of eight cards. What a device does not have stays unset.
 func (f FS) Links(devices []gpu.PCIDevice) (out []gpu.PCIDevice, faults []gpu.Fault) {
 	for _, d := range devices {
 		dir := filepath.Join(pciDevices, sysfsName(d.Address))
 		d.Gen, d.MaxGen = f.speed(dir, "current_link_speed"), f.speed(dir, "max_link_speed")
+		d.Width, d.MaxWidth = f.lanes(dir, "current_link_width"), f.lanes(dir, "max_link_width")
 		var err error
 		if d.AER, err = f.aer(dir); err != nil {
 			faults = append(faults, PathFault("/"+dir, err))
@@ -61,11 +62,15 @@ func (f FS) portAbove(dir string) string {
 
 func (f FS) slot(port string) (gpu.PCISlot, error) {
 	dir := filepath.Join(pciDevices, port)
-	width, _ := f.value(dir, "max_link_width")
-	s := gpu.PCISlot{Address: BusID(port), MaxGen: f.speed(dir, "max_link_speed"), MaxWidth: parseLinkWidth(width)}
+	s := gpu.PCISlot{Address: BusID(port), MaxGen: f.speed(dir, "max_link_speed"), MaxWidth: f.lanes(dir, "max_link_width")}
 	var err error
 	s.AER, err = f.aer(dir)
 	return s, err
+}
+
+func (f FS) lanes(dir, file string) gpu.Opt[int] {
+	s, _ := f.value(dir, file)
+	return parseLinkWidth(s)
 }
 
 func (f FS) speed(dir, file string) gpu.Opt[int] {

@@ -70,6 +70,7 @@ static char *port(const struct scenario *s, int gpu) {
 	file("0x8086\n", "%s/vendor", dir);
 	file("0x352a\n", "%s/device", dir);
 	file("0x060400\n", "%s/class", dir);
+	file("DRIVER=pcieport\nPCI_CLASS=60400\nPCI_ID=8086:352A\n", "%s/uevent", dir);
 	unsigned slot = (unsigned)number_of(s, gpu, "pcie.slot.gen"), card = (unsigned)number_of(s, gpu, "pcie.gen");
 	link_files(dir, slot < card ? slot : card, slot, (int)number_of(s, gpu, "pcie.width"), (int)number_of(s, gpu, "pcie.slot.width"));
 	aer(s, gpu, "slot.aer", dir);
@@ -101,8 +102,11 @@ void pci_update(const struct scenario *s, int gpu, bool driver) {
 	file("1\n", "%s/enable", dir);
 	config(s, gpu, dir);
 	const char *bound = text_of(s, gpu, "pci.driver");
-	if (!strcmp(bound, "none") || (!strcmp(bound, "nvidia") && !driver)) gone("%s/driver", dir);
+	bool unbound = !strcmp(bound, "none") || (!strcmp(bound, "nvidia") && !driver);
+	if (unbound) gone("%s/driver", dir);
 	else link_to(change("/sys/bus/pci/drivers/%s", bound), "%s/driver", dir);
+	file(change("%s%s%sPCI_CLASS=30200\nPCI_ID=10DE:%04X\nPCI_SLOT_NAME=%s\n", unbound ? "" : "DRIVER=", unbound ? "" : bound,
+		unbound ? "" : "\n", (unsigned)number_of(s, gpu, "pci.device"), name), "%s/uevent", dir);
 	link_to(change("../../../%s", dir + strlen("sys/")), "sys/bus/pci/devices/%s", name);
 }
 
@@ -112,6 +116,7 @@ void nvswitches_update(const struct scenario *s) {
 		file("0x10de\n", "%s/vendor", dir);
 		file("0x22a3\n", "%s/device", dir);
 		file("0x068000\n", "%s/class", dir);
+		file("DRIVER=nvidia-nvswitch\nPCI_CLASS=68000\nPCI_ID=10DE:22A3\n", "%s/uevent", dir);
 		link_to("/sys/bus/pci/drivers/nvidia-nvswitch", "%s/driver", dir);
 		link_to(change("../../../%s", dir + strlen("sys/")), "sys/bus/pci/devices/%s", name);
 		device("dev/nvidia-nvswitch%d", i);
