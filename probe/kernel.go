@@ -65,7 +65,8 @@ func kmsgFault(err error) *gpu.Fault {
 // asked is closed when nothing more will come.
 func (o readOptions) kernelLog(fs host.FS, bootID string, cards []gpu.ProcGPU, out *lines, now time.Time, asked chan bool) {
 	k := readKernel(fs, o.after, cards, now)
-	out.put(driver.Line{Kernel: &k.Kernel})
+	out.first(driver.Line{Kernel: &k.Kernel})
+	out.release()
 	file := marksFile(o.identity)
 	known := loadMarks(file, bootID)
 	// Without it the next gap cannot be closed, no more.

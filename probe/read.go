@@ -87,22 +87,30 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	go leaveWithReader(stdout)
 	go out.guard("json", prepare)
 
-	// NVML's start is the slowest single step, so it runs beside tier 0.
-	opened := make(chan opening, 1)
-	if o.tier > 0 {
-		go out.guard("nvmlInit", func() {
-			l, fault := nvml.Open(o.nvml)
-			opened <- opening{l, fault}
-		})
-	}
 	boot, err := fs.BootID()
 	out.hello(driver.Hello{Protocol: driver.Protocol, Version: cli.Version(), PID: os.Getpid(), BootID: boot})
 	if err != nil {
 		out.fault(gpu.Fault{Call: "boot_id", Kind: gpu.FaultOther, Text: err.Error()})
 	}
+	// NVML's start is the slowest single step, so tier 1 runs beside tier 0; its
+	// lines go out behind.
+	out.held = true
 	var presence gpu.Presence
+	present, looked := make(chan bool), make(chan bool)
+	if o.tier > 0 {
+		go func() {
+			defer close(looked)
+			out.guard("nvml", func() {
+				l := &look{fs: fs, o: o, out: out, proc: func() []gpu.ProcGPU { <-present; return presence.Proc }}
+				l.read(boot)
+			})
+		}()
+	} else {
+		close(looked)
+	}
 	out.guard("presence", func() { presence = fs.Presence() })
-	out.put(driver.Line{Presence: &presence})
+	close(present)
+	out.first(driver.Line{Presence: &presence})
 	surrounded := make(chan bool)
 	if o.host {
 		go readHost(fs, o.dirs, presence, out, start, surrounded)
@@ -111,10 +119,8 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	}
 	asked := make(chan bool)
 	out.guard("kernel log", func() { o.kernelLog(fs, boot, presence.Proc, out, start, asked) })
-	if o.tier > 0 {
-		l := newLook(fs, o, out, presence, boot) // NVML's start takes longer
-		out.guard("nvml", func() { l.run(<-opened) })
-	}
+	out.release()
+	<-looked
 	waitForHost(surrounded, start)
 	waitForJournal(asked)
 	out.put(driver.Line{Done: &driver.Done{Micros: time.Since(start).Microseconds()}})
@@ -128,15 +134,22 @@ type opening struct {
 
 // look is tier 1 of one read.
 type look struct {
-	fs       host.FS
-	o        readOptions
-	out      *lines
-	presence gpu.Presence
-	known    identities
+	fs    host.FS
+	o     readOptions
+	out   *lines
+	proc  func() []gpu.ProcGPU // the cards of /proc/driver/nvidia, which tier 0 reads
+	known identities
 }
 
-func newLook(fs host.FS, o readOptions, out *lines, presence gpu.Presence, bootID string) *look {
-	return &look{fs: fs, o: o, out: out, presence: presence, known: loadIdentities(o.identity, bootID, presence.DriverLoad)}
+// read opens NVML and reads all GPUs; what is known of them is read meanwhile.
+func (l *look) read(bootID string) (gpu.Driver, []gpu.GPU) {
+	opened := make(chan opening, 1)
+	go l.out.guard("nvmlInit", func() {
+		library, fault := nvml.Open(l.o.nvml)
+		opened <- opening{library, fault}
+	})
+	l.known = loadIdentities(l.o.identity, bootID, l.fs.DriverLoad())
+	return l.run(<-opened)
 }
 
 // run reads the driver and all GPUs, in parallel, and returns them in NVML order.
@@ -227,7 +240,7 @@ func (l *look) skip(index int) bool {
 // nameFromProc names a GPU that did not answer, by what the driver shows in
 // /proc: NVML counts in the order of the PCI addresses.
 func (l *look) nameFromProc(g *gpu.GPU) {
-	proc := slices.Clone(l.presence.Proc)
+	proc := slices.Clone(l.proc())
 	slices.SortFunc(proc, func(a, b gpu.ProcGPU) int { return cmp.Compare(a.Address, b.Address) })
 	if g.Index < len(proc) {
 		p := proc[g.Index]
@@ -265,8 +278,11 @@ func printInventory(fs host.FS, o readOptions, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
-	l := newLook(fs, o, &lines{to: null}, fs.Presence(), boot)
-	node := gpu.Node{BootID: boot, Presence: l.presence}
+	node := gpu.Node{BootID: boot, Presence: fs.Presence()}
+	l := look{
+		fs: fs, o: o, out: &lines{to: null}, proc: func() []gpu.ProcGPU { return node.Presence.Proc },
+		known: loadIdentities(o.identity, boot, node.Presence.DriverLoad),
+	}
 	node.Driver, node.GPUs = l.run(opening{library: library})
 	caps, err := fs.MIGMinors()
 	if err != nil {
