@@ -116,13 +116,13 @@ func (c Config) validate(where func(key string) string) error {
 // live in package check, which this package does not know. path is the file that
 // the configuration came from, for the line.
 func (c Config) UnknownChecks(path string, known []string) []error {
-	text, err := readText(path)
-	if err != nil {
-		text = "" // the file is named without the line
-	}
 	var out []error
 	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
 		if !slices.Contains(known, name) {
+			text, err := readText(path)
+			if err != nil {
+				text = "" // the file is named without the line
+			}
 			out = append(out, fmt.Errorf("%s: unknown check %q (allowed here: %s)", place(path, text, toml.Key{"checks", name}), name, strings.Join(known, ", ")))
 		}
 	}
