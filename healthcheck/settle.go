@@ -63,9 +63,9 @@ func (h *hook) drain() bool {
 }
 
 // stands says that our drain need not be looked at again: Slurm has confirmed it
-// a moment ago, and a person has no more to do now than then.
+// a moment ago, for the same fault, and a person has no more to do now than then.
 func (h *hook) stands(d *node.Drained) bool {
-	if d == nil || d.Touched || h.verdict.Class == check.Hardware && d.Class != check.Hardware {
+	if d == nil || d.Touched || !drain.Names(d.Reason, h.verdict.Code) || h.verdict.Class == check.Hardware && d.Class != check.Hardware {
 		return false
 	}
 	age := h.env.Now().Sub(d.Confirmed)

@@ -53,6 +53,20 @@ func TestHookAsksSlurmOnlyWhenItMatters(t *testing.T) {
 	}
 }
 
+// A person gives the node back, and at once something else breaks.
+func TestAnotherFaultIsAskedAbout(t *testing.T) {
+	n := newNode(t)
+	n.control(false)
+	n.run()
+	n.control(true)
+	n.write("reason", "", 0o644)
+	n.calls()
+	n.answer[1].Presence.ModuleLoaded = gpu.Some(false)
+	if code, _, _ := n.run(); code != 1 || !strings.HasPrefix(n.read("reason"), "[HC] NODRIVER") {
+		t.Errorf("status %d, reason %q", code, n.read("reason"))
+	}
+}
+
 func TestUndrainAfterReboot(t *testing.T) {
 	n := newNode(t)
 	n.toml = undrainSoon

@@ -333,3 +333,17 @@ func TestActWaitsForThoseWhoCountedToo(t *testing.T) {
 		}
 	})
 }
+
+func TestNames(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"[HC] LOST gpu=3 GPU-1; XID95 gpu=2": true,
+		"[HC] XID95 gpu=2 GPU-1":             true,
+		"[HC] ECC gpu=2 GPU-XID95":           false,
+		"XID95 gpu=2":                        false,
+		"":                                   false,
+	} {
+		if got := Names(reason, "XID95"); got != want {
+			t.Errorf("%q: %t", reason, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,7 @@ func ClassOf(reason string) check.Class {
 		return ""
 	}
 	var first check.Class
-	for piece := range strings.SplitSeq(reason[len(Prefix):], ";") {
-		word, _, _ := strings.Cut(strings.TrimSpace(piece), " ")
+	for _, word := range codes(reason) {
 		c := classOfCode(word)
 		if c == "" || c == check.Hardware {
 			return c
@@ -36,6 +36,21 @@ func ClassOf(reason string) check.Class {
 		}
 	}
 	return first
+}
+
+// Names says that a reason of ours has that code among its codes.
+func Names(reason, code string) bool {
+	return Ours(reason) && slices.ContainsFunc(codes(reason), func(c string) bool { return strings.EqualFold(c, code) })
+}
+
+// codes are the first words of a reason's pieces.
+func codes(reason string) []string {
+	var out []string
+	for piece := range strings.SplitSeq(reason[len(Prefix):], ";") {
+		word, _, _ := strings.Cut(strings.TrimSpace(piece), " ")
+		out = append(out, word)
+	}
+	return out
 }
 
 // classOfCode is the class of the check with that code or name; "" when there is
