@@ -60,13 +60,10 @@ func kmsgFault(err error) *gpu.Fault {
 	return &f
 }
 
-// kernelLog writes the kernel's line at once. Where records were lost the journal
-// is asked beside everything else, and a better line follows if it knew them;
-// asked is closed when nothing more will come.
-func (o readOptions) kernelLog(fs host.FS, bootID string, cards []gpu.ProcGPU, out *lines, now time.Time, asked chan bool) {
-	k := readKernel(fs, o.after, cards, now)
-	out.first(driver.Line{Kernel: &k.Kernel})
-	out.release()
+// closeGaps remembers how far the kernel log was read. Where records were lost the
+// journal is asked beside everything else, and a better line follows if it knew
+// them; asked is closed when nothing more will come.
+func (o readOptions) closeGaps(k *kernelRead, fs host.FS, bootID string, cards []gpu.ProcGPU, out *lines, now time.Time, asked chan bool) {
 	file := marksFile(o.identity)
 	known := loadMarks(file, bootID)
 	// Without it the next gap cannot be closed, no more.

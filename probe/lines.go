@@ -18,10 +18,8 @@ import (
 // lines writes driver.Line values, each with one write(2), so that a reader
 // that stops at a deadline has whole lines.
 type lines struct {
-	mu   sync.Mutex
-	to   *os.File
-	held bool   // tier 0 is still being read: what put writes waits behind it
-	wait []byte // for that
+	mu sync.Mutex
+	to *os.File
 }
 
 // prepare lets package json learn the types of all lines, which takes longer than
@@ -38,53 +36,21 @@ func (l *lines) hello(h driver.Hello) {
 	}{h})
 }
 
-// first writes a line of tier 0 at once, whatever waits.
-func (l *lines) first(line driver.Line) { l.write(line) }
+// put writes one line.
+func (l *lines) put(line driver.Line) { l.write(line) }
 
-// put writes one line, behind those of tier 0.
-func (l *lines) put(line driver.Line) {
-	b := encode(line)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held {
-		l.wait = append(l.wait, b...)
-		return
-	}
-	l.send(b)
-}
-
-// release lets what has waited, and all that follows, go out.
-func (l *lines) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held = false
-	l.send(l.wait)
-	l.wait = nil
-}
-
+// write writes a value as a line. Once nobody reads any more there is nothing
+// left to do.
 func (l *lines) write(v any) {
-	b := encode(v)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.send(b)
-}
-
-// send writes lines. Once nobody reads any more there is nothing left to do.
-func (l *lines) send(b []byte) {
-	if len(b) == 0 {
-		return
-	}
-	if _, err := l.to.Write(b); err != nil {
-		os.Exit(1)
-	}
-}
-
-func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b, _ = json.Marshal(driver.Line{Fault: &gpu.Fault{Call: "json", Kind: gpu.FaultOther, Text: err.Error()}})
 	}
-	return append(b, '\n')
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.to.Write(append(b, '\n')); err != nil {
+		os.Exit(1)
+	}
 }
 
 func (l *lines) fault(f gpu.Fault) { l.put(driver.Line{Fault: &f}) }

@@ -290,6 +290,7 @@ func TestReadMIGWithActivity(t *testing.T) {
 	if err := n.ResetCalls(); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(150 * time.Millisecond) // GPM's counters are new each tenth of a second
 	g := readOnce(t, n).gpus[1]
 	if len(g.Instances) != 1 || g.Instances[0].GI != 5 || g.Instances[0].Profile != "1g.10gb" || g.Instances[0].Counters[gpu.SMCyclesElapsed] == 0 {
 		t.Errorf("instances %+v", g.Instances)

@@ -92,34 +92,40 @@ func read(args []string, stdout *os.File, start time.Time) error {
 	if err != nil {
 		out.fault(gpu.Fault{Call: "boot_id", Kind: gpu.FaultOther, Text: err.Error()})
 	}
-	// NVML's start is the slowest single step, so tier 1 runs beside tier 0; its
-	// lines go out behind.
-	out.held = true
+	// NVML's start is the slowest single step, so it runs beside tier 0. The GPUs
+	// are read behind: where one crashes the library, tier 0 has been said.
 	var presence gpu.Presence
-	present, looked := make(chan bool), make(chan bool)
+	said, looked := make(chan bool), make(chan bool)
 	if o.tier > 0 {
 		go func() {
 			defer close(looked)
 			out.guard("nvml", func() {
-				l := &look{fs: fs, o: o, out: out, proc: func() []gpu.ProcGPU { <-present; return presence.Proc }}
-				l.read(boot)
+				l := &look{fs: fs, o: o, out: out}
+				o := l.open(boot)
+				<-said
+				l.proc = presence.Proc
+				l.run(o)
 			})
 		}()
 	} else {
 		close(looked)
 	}
 	out.guard("presence", func() { presence = fs.Presence() })
-	close(present)
-	out.first(driver.Line{Presence: &presence})
+	out.put(driver.Line{Presence: &presence})
 	surrounded := make(chan bool)
 	if o.host {
 		go readHost(fs, o.dirs, presence, out, start, surrounded)
 	} else {
 		close(surrounded)
 	}
+	var kernel kernelRead
+	out.guard("kernel log", func() {
+		kernel = readKernel(fs, o.after, presence.Proc, start)
+		out.put(driver.Line{Kernel: &kernel.Kernel})
+	})
+	close(said)
 	asked := make(chan bool)
-	out.guard("kernel log", func() { o.kernelLog(fs, boot, presence.Proc, out, start, asked) })
-	out.release()
+	out.guard("journal", func() { o.closeGaps(&kernel, fs, boot, presence.Proc, out, start, asked) })
 	<-looked
 	waitForHost(surrounded, start)
 	waitForJournal(asked)
@@ -137,19 +143,19 @@ type look struct {
 	fs    host.FS
 	o     readOptions
 	out   *lines
-	proc  func() []gpu.ProcGPU // the cards of /proc/driver/nvidia, which tier 0 reads
+	proc  []gpu.ProcGPU // the cards of /proc/driver/nvidia, which tier 0 reads
 	known identities
 }
 
-// read opens NVML and reads all GPUs; what is known of them is read meanwhile.
-func (l *look) read(bootID string) (gpu.Driver, []gpu.GPU) {
+// open opens NVML; what is known of the GPUs is read meanwhile.
+func (l *look) open(bootID string) opening {
 	opened := make(chan opening, 1)
 	go l.out.guard("nvmlInit", func() {
 		library, fault := nvml.Open(l.o.nvml)
 		opened <- opening{library, fault}
 	})
 	l.known = loadIdentities(l.o.identity, bootID, l.fs.DriverLoad())
-	return l.run(<-opened)
+	return <-opened
 }
 
 // run reads the driver and all GPUs, in parallel, and returns them in NVML order.
@@ -240,7 +246,7 @@ func (l *look) skip(index int) bool {
 // nameFromProc names a GPU that did not answer, by what the driver shows in
 // /proc: NVML counts in the order of the PCI addresses.
 func (l *look) nameFromProc(g *gpu.GPU) {
-	proc := slices.Clone(l.proc())
+	proc := slices.Clone(l.proc)
 	slices.SortFunc(proc, func(a, b gpu.ProcGPU) int { return cmp.Compare(a.Address, b.Address) })
 	if g.Index < len(proc) {
 		p := proc[g.Index]
@@ -280,7 +286,7 @@ func printInventory(fs host.FS, o readOptions, stdout *os.File) error {
 	}
 	node := gpu.Node{BootID: boot, Presence: fs.Presence()}
 	l := look{
-		fs: fs, o: o, out: &lines{to: null}, proc: func() []gpu.ProcGPU { return node.Presence.Proc },
+		fs: fs, o: o, out: &lines{to: null}, proc: node.Presence.Proc,
 		known: loadIdentities(o.identity, boot, node.Presence.DriverLoad),
 	}
 	node.Driver, node.GPUs = l.run(opening{library: library})
