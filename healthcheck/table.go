@@ -44,19 +44,12 @@ func (l looked) print(w io.Writer, quiet bool) {
 //	n1: fail, drain: 8 x NVIDIA H100 80GB HBM3, driver 580.95.05 (for CUDA up to 13.0), tier 1, 0.04 s
 func (l looked) head() string {
 	v := l.verdict
-	result := string(v.Outcome)
-	switch v.Action {
-	case verdict.Drain:
-		result += ", drain"
-	case verdict.WouldDrain:
-		result += ", would drain"
-	}
 	d := l.look.Reading.Node.Driver
 	driver := "driver " + d.Version.Or("unknown")
 	if cuda, ok := d.CUDA.Get(); ok {
 		driver += " (for CUDA up to " + cuda + ")"
 	}
-	return fmt.Sprintf("%s: %s: %s, %s, tier %d, %.2f s", l.name, result, l.cards(), driver, v.Tier, l.look.Reading.Elapsed.Seconds())
+	return fmt.Sprintf("%s: %s: %s, %s, tier %d, %.2f s", l.name, inWords(v), l.cards(), driver, v.Tier, l.look.Reading.Elapsed.Seconds())
 }
 
 // cards counts the cards by name: "8 x NVIDIA H100 80GB HBM3". At tier 0, which

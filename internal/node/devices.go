@@ -134,10 +134,7 @@ func (s Store) loadDevices() (Devices, error) {
 // keepDevices changes what is remembered for the key, under the lock. What is
 // there for another key is forgotten, but for a slurmd -G that hangs.
 func (s Store) keepDevices(key deviceKey, change func(*Devices)) error {
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return err
-	}
-	release, err := lock(s.path("memory.lock"), lockWait, nil)
+	release, err := s.lock()
 	if err != nil {
 		return err
 	}

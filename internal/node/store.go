@@ -43,10 +43,7 @@ func (s Store) Load(boot string) (Memory, error) {
 // Update changes the memory under its lock, on top of what other hooks have
 // written meanwhile.
 func (s Store) Update(boot string, change func(*Memory)) error {
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return err
-	}
-	release, err := lock(s.path("memory.lock"), lockWait, nil)
+	release, err := s.lock()
 	if err != nil {
 		return err
 	}
@@ -54,4 +51,12 @@ func (s Store) Update(boot string, change func(*Memory)) error {
 	m, err := s.Load(boot)
 	change(&m)
 	return errors.Join(err, writeJSON(s.path("memory.json"), m))
+}
+
+// lock is held while the memory, or what lies beside it, changes.
+func (s Store) lock() (release func(), err error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	return lock(s.path("memory.lock"), lockWait, nil)
 }
