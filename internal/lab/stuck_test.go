@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpuhooks/internal/lab/stage"
 )
 
 // answerLimit is how long a prolog may take: 7 s, and what a busy machine adds to
@@ -21,7 +23,7 @@ const answerLimit = 10 * time.Second
 // with the jobs that it has, those on the other cards too.
 func TestStuckInTheDriver(t *testing.T) {
 	n, other := shared.Node("n2"), shared.Node("n1")
-	group := freezer(t)
+	group := stage.Freezer(t)
 	if left := shared.samplers(10 * time.Second); len(left) > 0 {
 		t.Fatalf("a sampler of another test is at work: %v", left)
 	}
@@ -115,35 +117,6 @@ func forget(t *testing.T, n *Node) {
 	if err := os.Remove(filepath.Join(n.Run(), "reading.json")); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-}
-
-// freezer makes a frozen cgroup, in which nothing runs and nothing dies, until the
-// test ends.
-func freezer(t *testing.T) string {
-	t.Helper()
-	if !CanCgroups() {
-		t.Skip("this machine has no freezer of cgroup version 1 for root to use")
-	}
-	dir, err := os.MkdirTemp(filepath.Join(cgroupRoot, "freezer"), "gpulab-stuck-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := func(word string) {
-		if err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte(word), 0o644); err != nil {
-			t.Error(err)
-		}
-	}
-	state("FROZEN")
-	t.Cleanup(func() {
-		state("THAWED") // who was killed dies now
-		for end := time.Now().Add(patience); os.Remove(dir) != nil; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Errorf("%s could not be removed: %s", dir, ReadFile(filepath.Join(dir, "cgroup.procs")))
-				return
-			}
-		}
-	})
-	return dir
 }
 
 // Two health checks at once: the second one leaves, and the driver is asked once.

@@ -51,6 +51,9 @@ func TestDetection(t *testing.T) {
 	})
 	everyCheck(t, found)
 	if *update {
+		if slices.ContainsFunc(found, func(r row) bool { return r.what == "" }) {
+			t.Fatal("this machine cannot show every fault: docs/detection.md stays as it is")
+		}
 		if err := os.WriteFile(document, []byte(page(found, calm)), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -62,6 +65,9 @@ func TestDetection(t *testing.T) {
 	}
 	want := strings.Split(string(b), "\n")
 	for _, r := range append(found, calm...) {
+		if r.what == "" {
+			continue // skipped, by name
+		}
 		if !slices.ContainsFunc(want, func(l string) bool { return strings.HasPrefix(l, r.same()) }) {
 			t.Errorf("docs/detection.md has no line that begins\n%s\nIf that is right now: make detect", r.same())
 		}

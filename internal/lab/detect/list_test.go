@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gpuhooks/internal/lab/stage"
 )
 
 // Groups of faults, in the order of the table.
@@ -27,6 +29,11 @@ func driverFaults() []fault {
 			w.age(31 * time.Second)
 		}, check: "probe-answer"},
 		{what: "a single call hangs on GPU 3", inject: set("gpu.3.call.nvmlDeviceGetMigMode=hang"), check: "probe-answer"},
+		{what: "the probe sits in state D in the kernel, and KILL does not end it", inject: func(w *world) {
+			group := stage.Freezer(w.t)
+			w.Write("probe.sh", "#!/bin/sh\necho 0 >"+group+"/cgroup.procs\nexec "+w.Probe()+" \"$@\"\n")
+			w.Write("gpuhooks.toml", strings.Replace(w.Read("gpuhooks.toml"), w.Probe(), w.Path("probe.sh"), 1))
+		}, check: "probe-answer"},
 		{what: "the library crashes the probe", inject: set("call.nvmlDeviceGetCount_v2=crash"), check: "probe-answer"},
 		{what: "nvmlInit answers an unknown error", inject: set("call.nvmlInit_v2=UNKNOWN", "call.nvmlInitWithFlags=UNKNOWN"), check: "driver-loaded"},
 		{what: "the library is gone", inject: func(w *world) { w.Must(os.Rename(w.Library(), w.Library()+".gone")) }, check: "driver-loaded"},

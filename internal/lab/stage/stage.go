@@ -104,7 +104,7 @@ tick = "200ms"
 [drain]
 delay = "0s"
 %s
-`, mode, s.Root(), s.Path("run"), s.Path("spool"), s.Path("var"), s.Path("run/unsent"), filepath.Join(s.bin, "gpu-probe"), s.Library(),
+`, mode, s.Root(), s.Path("run"), s.Path("spool"), s.Path("var"), s.Path("run/unsent"), s.Probe(), s.Library(),
 		s.Path("baseline.toml"), s.Path("slurm.conf"), s.Path("scontrol"), s.Path("sinfo"), sampler, more))
 }
 
@@ -201,6 +201,9 @@ func (s *Stage) PrologInCgroup(dir string, j Job) Result {
 func (s *Stage) Shell(env []string, line, program string) Result {
 	return s.run(env, "/bin/sh", "-c", line, s.program(program), s.Path("gpuhooks.toml"))
 }
+
+// Probe is the gpu-probe of the configuration.
+func (s *Stage) Probe() string { return s.program("gpu-probe") }
 
 func (s *Stage) program(name string) string { return filepath.Join(s.bin, name) }
 
