@@ -70,7 +70,9 @@ test: deps build
 	GPUHOOKS_SLURM_PLUGINS=$(NVML_PLUGIN) CGO_ENABLED=0 go test $(EXEC) -tags e2e -count 1 -timeout 8m ./internal/lab/...
 
 test-full: deps build
-	GPUHOOKS_SLURM_PLUGINS=$(NVML_PLUGIN) CGO_ENABLED=1 go test $(EXEC) -tags "e2e full" -count 1 -timeout 38m ./...
+	GPUHOOKS_SLURM_PLUGINS=$(NVML_PLUGIN) CGO_ENABLED=1 go test $(EXEC) -tags "e2e full" -count 1 -timeout 30m ./...
+	@echo "once more with proctrack/cgroup, task/cgroup and ConstrainDevices:"
+	$(SUDO) env GPUHOOKS_LAB_FENCE=1 GPUHOOKS_SLURM_PLUGINS=$(NVML_PLUGIN) CGO_ENABLED=0 go test -tags e2e -count 1 -timeout 8m ./internal/lab
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "lint: error: not formatted: run gofmt -w ." >&2; exit 1; }

@@ -22,10 +22,32 @@ const patience = 60 * time.Second
 // enforce mode. The tests that break a node mend it before they end.
 var shared *Lab
 
+// fenced has the whole suite run on clusters with proctrack/cgroup, task/cgroup and
+// ConstrainDevices, as most sites have them.
+var fenced = os.Getenv("GPUHOOKS_LAB_FENCE") != ""
+
+func constrained(o Options) Options {
+	o.Cgroups, o.Fence = o.Cgroups || fenced, o.Fence || fenced
+	return o
+}
+
+// ownNames keeps the cgroups of a second cluster apart from the shared one's.
+func ownNames(o Options) Options {
+	if fenced {
+		o.Prefix = fmt.Sprintf("c%d-", time.Now().UnixNano()%100_000)
+	}
+	return o
+}
+
 func TestMain(m *testing.M) {
 	code := 1
 	func() {
-		o, err := Options{Nodes: 2, Log: os.Stderr}.FromRepo()
+		if fenced && !CanFence() {
+			fmt.Fprintln(os.Stderr, "lab: skipped: this machine has no freezer and device controller of cgroup version 1 for root to use")
+			code = 0
+			return
+		}
+		o, err := constrained(Options{Nodes: 2, Prefix: "n", Log: os.Stderr}).FromRepo()
 		if err == nil {
 			shared, err = Start(context.Background(), o)
 		}
@@ -69,7 +91,7 @@ func (l *Lab) probes(dir string) (pids []int) {
 func startLab(t *testing.T, o Options) *Lab {
 	t.Helper()
 	o.Log = t.Output()
-	o, err := o.FromRepo()
+	o, err := ownNames(constrained(o)).FromRepo()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,12 +156,12 @@ func (c checked) drainsAndUndrains(t *testing.T) {
 	if again := n.SlurmCalls(); len(again) != len(asked) {
 		t.Errorf("asked again while nothing had changed: %q", again[len(asked):])
 	}
-	if s := strings.Count(n.HookLog(), "drained n1:"); s != 1 {
+	if s := strings.Count(n.HookLog(), "drained "+n.Name+":"); s != 1 {
 		t.Errorf("drained %d times:\n%s", s, n.HookLog())
 	}
 	cure()
 	c.idle(t, n)
-	if log := n.HookLog(); !strings.Contains(log, "not undrained: 1 of 3 clean runs") || !strings.Contains(log, "undrained n1: 3 clean runs") {
+	if log := n.HookLog(); !strings.Contains(log, "not undrained: 1 of 3 clean runs") || !strings.Contains(log, "undrained "+n.Name+": 3 clean runs") {
 		t.Errorf("not after three clean runs:\n%s", log)
 	}
 	c.runs(t, n)

@@ -8,6 +8,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ type Options struct {
 	// The nodes are then c1, c2, …, since their names become those of cgroups
 	// of the machine. It needs version 1 of the freezer (CanCgroups).
 	Cgroups bool
+	Prefix  string // of the nodes' names, "n" or, with Cgroups, "c": their cgroups carry it
 	// Fence, with Cgroups, keeps each job from the other jobs' cards: task/cgroup
 	// with ConstrainDevices. It needs version 1 of the device controller (CanFence).
 	Fence bool
@@ -127,6 +129,7 @@ func (l *Lab) start(ctx context.Context) error {
 	if l.opts.Cgroups {
 		prefix = "c"
 	}
+	prefix = cmp.Or(l.opts.Prefix, prefix)
 	for i := range l.opts.Nodes {
 		name := fmt.Sprintf("%s%d", prefix, i+1)
 		n, err := l.newNode(name)
@@ -167,10 +170,11 @@ func (l *Lab) start(ctx context.Context) error {
 	return l.save()
 }
 
-// Node returns the node of that name; a wrong name is a mistake of the caller.
+// Node returns the node of that name, or of that number ("n2"), whatever its name
+// begins with; a wrong name is a mistake of the caller.
 func (l *Lab) Node(name string) *Node {
-	for _, n := range l.Nodes {
-		if n.Name == name {
+	for i, n := range l.Nodes {
+		if n.Name == name || name == fmt.Sprintf("n%d", i+1) {
 			return n
 		}
 	}

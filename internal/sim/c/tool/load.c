@@ -4,6 +4,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
 #include <sched.h>
@@ -79,9 +80,24 @@ static void aim_at(const struct scenario *s, struct load *l, int gpu, int slot) 
 	l->target[gpu] |= slot < 0 ? WHOLE : 1u << slot;
 }
 
+// A job whose device cgroup keeps it from a card does not count it, as with CUDA.
+static bool allowed(const struct scenario *s, int gpu) {
+	int fd = open(change("%s/root/dev/nvidia%d", scenario_dir(), (int)number_of(s, gpu, "minor")), O_RDWR | O_CLOEXEC);
+	if (fd < 0) return errno != EPERM;
+	close(fd);
+	return true;
+}
+
+static int visible(const struct scenario *s, unsigned index) {
+	for (unsigned i = 0;; i++) {
+		int gpu = gpu_of_index(s, i);
+		if (gpu < 0 || (allowed(s, gpu) && index-- == 0)) return gpu;
+	}
+}
+
 static bool aim_at_token(const struct scenario *s, struct load *l, const char *token) {
 	if (strspn(token, "0123456789") == strlen(token)) {
-		int gpu = gpu_of_index(s, (unsigned)atoi(token));
+		int gpu = visible(s, (unsigned)atoi(token));
 		if (gpu >= 0) aim_at(s, l, gpu, -1);
 		return gpu >= 0;
 	}
@@ -101,7 +117,7 @@ static bool aim_at_token(const struct scenario *s, struct load *l, const char *t
 
 static void aim(const struct scenario *s, struct load *l, const char *devices) {
 	if (!devices) {
-		for (int i = 0; gpu_of_index(s, (unsigned)i) >= 0; i++) aim_at(s, l, gpu_of_index(s, (unsigned)i), -1);
+		for (unsigned i = 0; visible(s, i) >= 0; i++) aim_at(s, l, visible(s, i), -1);
 		return;
 	}
 	char *list = strdup(devices), *save;
