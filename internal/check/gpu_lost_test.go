@@ -107,7 +107,7 @@ func TestXIDs(t *testing.T) {
 	in := healthy(2)
 	logged(event(95, 1))(&in)
 	got := show(xids.Run(in)[0])
-	want := "fail XID95 GPU-1: " + xid.ExplainCode(95, in.Catalog()) + "; XID 95 in the kernel log at 2026-07-01T12:00:00Z"
+	want := "fail XID95 GPU-1: " + xid.Explain(xid.Event{Kind: xid.KindXID, Code: 95}, in.Catalog()) + "; XID 95 in the kernel log at 2026-07-01T12:00:00Z"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

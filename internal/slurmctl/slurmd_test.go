@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpuhooks/internal/lab/stage"
 )
 
 // site is a configuration directory; work is where a question is put.
@@ -109,24 +111,9 @@ func TestSlurmdGLeavesNothing(t *testing.T) {
 
 // One that sleeps in the kernel is left behind, by its number.
 func TestSlurmdGHangsInTheKernel(t *testing.T) {
-	dir := fmt.Sprintf("/sys/fs/cgroup/freezer/gpuhooks-slurmd-%d", os.Getpid())
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("a process in state D: the version 1 cgroup freezer cannot be used here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644); err != nil {
-			t.Error(err)
-		}
-		for range 100 {
-			if os.Remove(dir) == nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Errorf("%s could not be removed", dir)
-	})
+	dir := stage.Freezer(t)
 	conf, work := site(t)
-	c := Client{Timeout: 500 * time.Millisecond, Slurmd: fake(t, "echo $$ >"+dir+"/cgroup.procs; echo FROZEN >"+dir+"/freezer.state; sleep 5")}
+	c := Client{Timeout: 500 * time.Millisecond, Slurmd: fake(t, "echo 0 >"+dir+"/cgroup.procs; sleep 5")}
 	start := time.Now()
 	_, err := c.SlurmdG(t.Context(), conf, "n1", work)
 	var stuck *StuckError

@@ -317,8 +317,3 @@ func Meaning(e Event, c Catalogue) string {
 	}
 	return name
 }
-
-// ExplainCode explains a number without an event.
-func ExplainCode(code int, c Catalogue) string {
-	return Explain(Event{Kind: KindXID, Code: code}, c)
-}

@@ -29,7 +29,7 @@ func TestEveryNVLink5Rule(t *testing.T) {
 					}
 					for _, s := range status {
 						line := fmt.Sprintf("NVRM: Xid (PCI:0019:01:00): %d, %s Nonfatal XC1 i0 Link 12 (0x%08x 0x%08x 0x00000000 0x00000000 0x00000000 0x00000000)", r.xid, unit, p.word(rest), s)
-						e, ok := ParseLine(line)
+						e, ok := parseLine(line)
 						if got := Judge(e, cat).Action; !ok || got != r.action {
 							t.Errorf("rule %d, layout %d: %q: %s, want %s", i+1, layout, line, got, r.action)
 						}
@@ -69,7 +69,7 @@ func TestRecoveryActionForms(t *testing.T) {
 				continue
 			}
 			line := "NVRM: Xid (PCI:0000:55:00): 154, " + who + tt.text
-			e, ok := ParseLine(line)
+			e, ok := parseLine(line)
 			if !ok || Judge(e, cat).Action != tt.want {
 				t.Errorf("%q: %s, want %s", line, Judge(e, cat).Action, tt.want)
 			}
@@ -153,7 +153,7 @@ func TestResetWords(t *testing.T) {
 		"pid=7, name=RST: Yes, D-RST: Yes":                                  {unset, unset},
 		"pid='<unknown>', name=<unknown>, Contained: X. RST: No, D-RST: No": {no, no},
 	} {
-		e, ok := ParseLine("NVRM: Xid (PCI:0000:3b:00): 94, " + text)
+		e, ok := parseLine("NVRM: Xid (PCI:0000:3b:00): 94, " + text)
 		if !ok || e.Reset != want[0] || e.DrainReset != want[1] {
 			t.Errorf("%q: %v, reset %v, drain %v", text, ok, e.Reset, e.DrainReset)
 		}
@@ -218,7 +218,7 @@ func TestSXIDForms(t *testing.T) {
 		"Link 48 LTSSM Fault Up":                                  {SwitchUnstated, ActionUnspecified},
 		"Link 48 Fatal":                                           {SwitchUnstated, ActionUnspecified},
 	} {
-		e, ok := ParseLine("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, " + text)
+		e, ok := parseLine("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, " + text)
 		if j := Judge(e, cat); !ok || e.Kind != KindSXID || e.Switch != want.said || j.Action != want.action {
 			t.Errorf("%q: %s, %s; want %s, %s", text, e.Switch, j.Action, want.said, want.action)
 		}

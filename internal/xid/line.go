@@ -5,25 +5,6 @@ import (
 	"strings"
 )
 
-// ParseLine looks at one line of some log: dmesg in its forms, syslog, journal
-// (text or JSON), a container's log, or /dev/kmsg itself. It is for logs that
-// people bring and for a previous boot's journal; the live log is read by Scan,
-// which sees what a line can only claim.
-//
-// Lines that another program wrote, or that quote a kernel line, raise nothing.
-func ParseLine(line string) (Event, bool) {
-	l, ok := kernelText(line)
-	if !ok {
-		return Event{}, false
-	}
-	var p Parser
-	e, ok := p.text(l.text)
-	if ok {
-		e.Count = l.count
-	}
-	return e, ok
-}
-
 // kernelLine is what the kernel said, without what a log put around it.
 type kernelLine struct {
 	text  string

@@ -56,7 +56,7 @@ func TestKernelLines(t *testing.T) {
 	cat := catalogue(t)
 	for _, r := range rows(t) {
 		t.Run(r.id, func(t *testing.T) {
-			e, ok := ParseLine(r.line)
+			e, ok := parseLine(r.line)
 			if r.kind == "none" {
 				if ok {
 					t.Errorf("%q raises %+v (%s)", r.line, e, r.reason)
@@ -99,7 +99,7 @@ func TestKernelLinesAsRecords(t *testing.T) {
 			continue
 		}
 		var p Parser
-		want, wantOK := ParseLine(r.line)
+		want, wantOK := parseLine(r.line)
 		e, ok := p.Add(host.KernelRecord{Seq: 7, Text: text})
 		if ok != wantOK || e.Kind != want.Kind || e.Code != want.Code || e.PCI != want.PCI || e.Text != want.Text {
 			t.Errorf("%s: as a record %+v, as a line %+v", r.id, e, want)
@@ -116,12 +116,12 @@ func TestKernelLinesAsRecords(t *testing.T) {
 // A line that was cut anywhere must not become another event.
 func TestCutLines(t *testing.T) {
 	for _, r := range rows(t) {
-		whole, ok := ParseLine(r.line)
+		whole, ok := parseLine(r.line)
 		if !ok || whole.Kind != KindXID {
 			continue
 		}
 		for n := range len(r.line) {
-			e, ok := ParseLine(r.line[:n])
+			e, ok := parseLine(r.line[:n])
 			if ok && e.Kind == KindXID && e.Code != whole.Code && !strings.HasPrefix(strconv.Itoa(whole.Code), strconv.Itoa(e.Code)) {
 				t.Fatalf("%s: cut to %q it is XID %d", r.id, r.line[:n], e.Code)
 			}
@@ -176,8 +176,8 @@ func FuzzParseLine(f *testing.F) {
 	}
 	cat := catalogue(f)
 	f.Fuzz(func(t *testing.T, line string) {
-		e, ok := ParseLine(line)
-		if again, ok2 := ParseLine(line); ok != ok2 || !reflect.DeepEqual(e, again) {
+		e, ok := parseLine(line)
+		if again, ok2 := parseLine(line); ok != ok2 || !reflect.DeepEqual(e, again) {
 			t.Errorf("%q gives %+v, then %+v", line, e, again)
 		}
 		if !ok {
@@ -193,7 +193,7 @@ func FuzzParseLine(f *testing.F) {
 			t.Errorf("%q is not explained", line)
 		}
 		k, _ := kernelText(line)
-		if behind, ok := ParseLine("[   12.345678] " + k.text); k.count == 1 && !strings.HasPrefix(k.text, "message repeated") && (!ok || !reflect.DeepEqual(e, behind)) {
+		if behind, ok := parseLine("[   12.345678] " + k.text); k.count == 1 && !strings.HasPrefix(k.text, "message repeated") && (!ok || !reflect.DeepEqual(e, behind)) {
 			t.Errorf("%q: behind a prefix %+v, not %+v", line, behind, e)
 		}
 		if strings.Contains(line, "\n") || strings.HasPrefix(line, "{") {
@@ -209,4 +209,19 @@ func FuzzParseLine(f *testing.F) {
 			t.Errorf("%q: printed as %+v", line, p)
 		}
 	})
+}
+
+// parseLine looks at one line of some log by itself; Log also knows what was said
+// before it.
+func parseLine(line string) (Event, bool) {
+	l, ok := kernelText(line)
+	if !ok {
+		return Event{}, false
+	}
+	var p Parser
+	e, ok := p.text(l.text)
+	if ok {
+		e.Count = l.count
+	}
+	return e, ok
 }

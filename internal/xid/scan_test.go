@@ -130,7 +130,7 @@ func TestScanSaysWhatIsLost(t *testing.T) {
 
 func TestEventThroughJSON(t *testing.T) {
 	for _, r := range rows(t) {
-		e, ok := ParseLine(r.line)
+		e, ok := parseLine(r.line)
 		if !ok {
 			continue
 		}

@@ -112,7 +112,7 @@ func TestCollapseSwitchTriple(t *testing.T) {
 		"nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Severity 1 Engine instance 48 Sub-engine instance 00",
 		"nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Data {0x10000000, 0x10000000}",
 	} {
-		e, ok := ParseLine(line)
+		e, ok := parseLine(line)
 		if !ok {
 			t.Fatalf("%q raises nothing", line)
 		}
